@@ -42,8 +42,8 @@ def reported(check: Check) -> CheckReport:
     began = time.monotonic()
     try:
         result = check.run()
-    except CodexError as error:
-        result = Result("fail", str(error), "Do what the message says.")
+    except (CodexError, OSError) as error:
+        result = Result("fail", str(error), "Correct what the message names.")
     except Exception as error:  # noqa: BLE001 -- one broken check must not hide the others
         result = Result(
             "fail",

@@ -5,7 +5,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -13,9 +13,9 @@ import httpx
 
 from codex_py import __version__
 from codex_py.app.doctor.check import Check, Result
+from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
 from codex_py.config.paths import project_root, user_home
-from codex_py.errors import ConfigError
 from codex_py.http.proxy import proxies_from
 from codex_py.sandbox.choice import platform_backends, problem
 
@@ -43,17 +43,10 @@ def _runtime() -> Result:
         "current executable": sys.argv[0],
         "python": f"{platform.python_version()} ({sys.executable})",
         "platform": f"{sys.platform}-{platform.machine()}, {platform.release()}",
-        "libraries": [f"{name} {_version(name)}" for name in _LIBRARIES],
+        "libraries": [f"{name} {version(name)}" for name in _LIBRARIES],
     }
     text = f"codex-py {__version__} on Python {platform.python_version()}, {sys.platform}"
     return Result("ok", text, details=details)
-
-
-def _version(library: str) -> str:
-    try:
-        return version(library)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _git(environment: Mapping[str, str], cwd: Path) -> Result:
@@ -133,32 +126,31 @@ def _without_password(value: str) -> str:
 
 def sandbox_check(config: Config, environment: Mapping[str, str]) -> Result:
     mode = config.sandbox_policy().mode
-    details: dict[str, str | list[str]] = {"sandbox mode": mode}
-    for backend in platform_backends(environment.get("PATH", ""), config.sandbox_limits):
+    details = {"sandbox mode": mode}
+    # A project must not bring a `bwrap` of its own.
+    search_path = user_programs(config, environment).environment(environment).get("PATH", "")
+    works = None
+    for backend in platform_backends(search_path, config.sandbox_limits):
         why = problem(backend)
         details[backend.name] = why or "works here"
         if why is None:
-            text = f"commands are confined by `{backend.name}` ({mode})"
-            if len(details) > 2:
-                text += "; --all says why not by a stronger backend"
-            if mode == "danger-full-access":
-                remedy = "Set `sandbox_mode` to workspace-write, unless the machine is a sandbox."
-                return Result("warning", f"commands are not confined ({mode})", remedy, details)
-            return Result("ok", text, details=details)
-    remedy = "Install bubblewrap, or let programs make user namespaces or use Landlock."
-    return Result("fail", "nothing on this machine can confine commands", remedy, details)
+            works = backend.name
+            break
+    if mode == "danger-full-access":
+        remedy = "Set `sandbox_mode` to workspace-write, unless the machine is a sandbox."
+        return Result("warning", f"commands are not confined ({mode})", remedy, details)
+    if works is None:
+        remedy = "Install bubblewrap, or let programs make user namespaces or use Landlock."
+        return Result("fail", "nothing on this machine can confine commands", remedy, details)
+    why_not = "; --all says why not by a stronger backend" if len(details) > 2 else ""
+    return Result("ok", f"commands are confined by `{works}` ({mode}){why_not}", details=details)
 
 
 def home_check(environment: Mapping[str, str], home: Path) -> Result:
-    """Raises a `ConfigError` if the home cannot be looked at."""
     details = {"CODEX_HOME": str(home), "HOME": str(user_home(environment))}
     if not home.exists():
         return Result("ok", f"{home} is not there yet; the first session makes it", details=details)
-    try:
-        mode = home.stat().st_mode
-    except OSError as error:
-        raise ConfigError(f"{home} cannot be read: {error.strerror}") from error
-    details["mode"] = f"{mode & 0o777:o}"
+    details["mode"] = f"{home.stat().st_mode & 0o777:o}"
     if not os.access(home, os.W_OK | os.X_OK):
         remedy = f"Make {home} writable, or point CODEX_HOME to a folder of yours."
         return Result("warning", f"{home} cannot be written: no session is kept", remedy, details)

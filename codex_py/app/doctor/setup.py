@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 
 from codex_py.app.doctor.check import Check, Result
@@ -147,28 +148,21 @@ def _hooks(config: Config, environment: Mapping[str, str]) -> Result:
 
 
 def _sessions(home: Path) -> Result:
-    seen = damaged = 0
+    newest = list(islice(newest_first(home / SESSIONS), _MOST_SESSIONS))
     problems: list[str] = []
-    for entry in newest_first(home / SESSIONS):
-        if seen == _MOST_SESSIONS:
-            break
-        seen += 1
+    for entry in newest:
         if entry.stat().st_size > _LARGEST_SESSION:
             continue
         try:
             lines = read_session(Path(entry.path)).damaged_lines
         except CodexError as error:
             problems.append(str(error))
-            continue
-        if lines:
-            damaged += 1
-            problems.append(f"{entry.path}: {lines} lines cannot be read")
+        else:
+            if lines:
+                problems.append(
+                    f"{lines} lines of {entry.path} cannot be read; it is resumed without them."
+                )
     if problems:
-        remedy = (
-            "They can be resumed without those lines."
-            if damaged == len(problems)
-            else ("Move the files away that are named in the details: they cannot be resumed.")
-        )
-        text = f"{len(problems)} of the newest {seen} are damaged"
-        return Result("warning", text, remedy, {"damaged": problems})
-    return Result("ok", f"the newest {seen} can be read" if seen else "there are none yet")
+        text = f"{len(problems)} of the newest {len(newest)} are damaged"
+        return Result("warning", text, "\n".join(problems))
+    return Result("ok", f"the newest {len(newest)} can be read" if newest else "there are none yet")

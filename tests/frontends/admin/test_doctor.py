@@ -58,7 +58,7 @@ def test_a_good_setup_has_nothing_to_do(place: Workplace) -> None:
         ('modle = "x"\n', "config.load", "warning", "`modle` (line 1; did you mean `model`?)"),
         ("model = \n", "config.load", "fail", "config.toml:1:9: "),
         ('[auto_review]\npolicy = "x"\n', "config.load", "fail", "--allow-unenforced"),
-        ('model_provider = "nope"\n', "auth.credentials", "fail", "Do what the message says"),
+        ('model_provider = "nope"\n', "auth.credentials", "fail", "Correct what the message names"),
         (
             '[model_providers.x]\nname = "x"\nbase_url = "http://127.0.0.1:1"\nenv_key = "X_KEY"\n'
             '[mcp_servers.a]\nurl = "http://127.0.0.1:1"\nbearer_token_env_var = "T"\n',
@@ -123,7 +123,7 @@ def test_damaged_sessions_and_an_open_login_are_told(place: Workplace) -> None:
     (place.home / "auth.json").chmod(0o644)
     checks = doctor(place)[1]
     assert checks["state.sessions"]["status"] == "warning"
-    assert str(path) in checks["state.sessions"]["details"]["damaged"][0]
+    assert f"lines of {path} cannot be read" in checks["state.sessions"]["remediation"]
     assert checks["state.paths"]["remediation"] == f"chmod 600 {place.home / 'auth.json'}"
 
 
@@ -182,3 +182,11 @@ def test_the_json_has_the_shape_of_codex(place: Workplace) -> None:
     for name in shared:
         assert ours["checks"][name].keys() == theirs["checks"][name].keys()
         assert ours["checks"][name]["category"] == theirs["checks"][name]["category"]
+
+
+def test_a_folder_that_cannot_be_read_is_no_bug() -> None:
+    def locked() -> Result:
+        raise PermissionError(13, "Permission denied", "/x")
+
+    result = reported(Check("x", "x", locked)).result
+    assert (result.status, result.remediation) == ("fail", "Correct what the message names.")
