@@ -154,8 +154,8 @@ class BudgetFeature:
 
     def _end_of_time(self) -> None:
         limit_s = self.limits.max_time
-        state = f"all {limit_s:g} seconds"
-        error = self.stop(limit_reached("max_time", state, "wall_clock", ExitCode.WALL_CLOCK))
+        reason = f"the {limit_s:g} seconds of `max_time` are over"
+        error = self.stop(limit_reached(reason, "wall_clock", ExitCode.WALL_CLOCK))
         for thread in [*self._running]:
             thread.end(error)
 

@@ -69,7 +69,8 @@ class Meter:
         return left / rates.output + _ROUNDING
 
     def error(self) -> CodexError:
-        return limit_reached(self.key, self.state, self.code, self.exit_code)
+        reason = f"{self.state} are used, and the next request does not fit into `{self.key}`"
+        return limit_reached(reason, self.code, self.exit_code)
 
 
 class Reservation:
@@ -99,13 +100,9 @@ class Reservation:
             meter.used += rates.response * self.responses + rates.of(self.used or Usage())
 
 
-def limit_reached(key: str, state: str, code: str, exit_code: ExitCode) -> CodexError:
-    return CodexError(
-        f"budget reached: {state} are used, and `{key}` allows no further request; to go on, resume the"
-        " session with a higher limit",
-        code=code,
-        exit_code=exit_code,
-    )
+def limit_reached(reason: str, code: str, exit_code: ExitCode) -> CodexError:
+    text = f"budget reached: {reason}; to go on, resume the session with a higher limit"
+    return CodexError(text, code=code, exit_code=exit_code)
 
 
 def meters(budget: Budget) -> Iterator[Meter]:
