@@ -32,7 +32,7 @@ NOT_IN_A_PLAIN_TURN = {
     # Features that nothing asks for.
     *("codex_py.app.features.functions", "codex_py.app.features.notify", "codex_py.app.resumed"),
     *("codex_py.config.skills", "codex_py.app.features.skills"),
-    "codex_py.app.features.model_chain",
+    *("codex_py.app.features.model_chain", "codex_py.app.features.budget"),
 }
 BEHIND_THE_REQUEST = {"codex_py.app.loaded", "codex_py.process", "codex_py.tools.router"}
 """The loaded half: `app/loaded.py`, and what it imports at its top."""
@@ -40,7 +40,7 @@ NOT_BEFORE_THE_REQUEST = {
     *NOT_IN_A_PLAIN_TURN,
     *BEHIND_THE_REQUEST,
     *("httpcore", "importlib.metadata", "pydantic", "pydantic_core"),
-    "codex_py.tools.base",
+    *("codex_py.tools.base", "codex_py.app.features.loop_guard"),
 }
 
 MORE_THAN_SOCKETS_HOLD = 16_000_000
@@ -98,6 +98,16 @@ def test_hooks_before_the_first_request_need_no_heavy_import(
     assert {"codex_py.app.features.hooks.runs", "codex_py.process.piped"} <= loaded
     heavy = {"codex_py.app.features.hooks.calls", *NOT_BEFORE_THE_REQUEST} - {"codex_py.process"}
     assert among(heavy, loaded) == set()
+
+
+def test_limits_need_no_heavy_import_before_the_first_request(
+    place: Workplace, tmp_path: Path
+) -> None:
+    limits = ("--max-turns=5", "--max-tokens=90m", "--max-time=1h")
+    loaded = imports_before_the_request(place, tmp_path, *limits)
+    assert "codex_py.app.features.budget" in loaded
+    allowed = {"codex_py.app.features.budget"}
+    assert among(NOT_BEFORE_THE_REQUEST - allowed, loaded) == set()
 
 
 def test_plain_commands_need_no_parser(place: Workplace) -> None:
