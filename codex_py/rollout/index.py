@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from codex_py.errors import SessionError
@@ -193,8 +193,7 @@ def thread_names(home: Path) -> dict[str, str]:
 def forget_name(home: Path, thread_id: str) -> None:
     """Remove a thread's lines from the index of names. Raises an `OSError`."""
     path = home / _NAMES
-    # Codex locks this file too.
-    with locked(path.with_name(f"{_NAMES}.lock"), _LOCK_TIMEOUT_S, is_file=True):
+    with _names_locked(path):
         if not path.exists():
             return
         lines = path.read_bytes().splitlines(keepends=True)
@@ -212,13 +211,19 @@ def rename_thread(home: Path, thread_id: str, name: str) -> None:
     entry = {"id": thread_id, "thread_name": name, "updated_at": utc_timestamp()}
     path = home / _NAMES
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            # If the last line was cut off, this one must not be appended to it.
-            size = os.fstat(fd).st_size
-            cut = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
-            os.write(fd, (b"\n" if cut else b"") + encode_json(entry) + b"\n")
-        finally:
-            os.close(fd)
+        with _names_locked(path):
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                # If the last line was cut off, this one must not be appended to it.
+                size = os.fstat(fd).st_size
+                cut = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+                os.write(fd, (b"\n" if cut else b"") + encode_json(entry) + b"\n")
+            finally:
+                os.close(fd)
     except OSError as error:
         raise SessionError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _names_locked(path: Path) -> AbstractContextManager[None]:
+    # The file that Codex locks too.
+    return locked(path.with_name(f"{_NAMES}.lock"), _LOCK_TIMEOUT_S, is_file=True)

@@ -3,14 +3,16 @@ import os
 import subprocess
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from codex_py.app.user_programs import user_programs
 from codex_py.app.worktrees import Worktree, new_worktree, worktree
+from codex_py.config.config import load_config
 from codex_py.errors import CodexError
 
 
@@ -283,3 +285,18 @@ def test_a_git_that_fails_half_way_leaves_nothing_behind(repository: Repository)
         pass
     assert [*(repository.home / "worktrees").iterdir()] == []
     assert repository.trees == 0
+
+
+def test_the_original_cannot_be_written_to_from_a_worktree(repository: Repository) -> None:
+    config = load_config(cwd=repository.root, environment=repository.environment)
+    shared = (repository.root / "sub", repository.root.parent, Path("/usr/share"))
+    own = replace(config.sandbox_workspace_write, writable_roots=shared)
+    config = replace(config, sandbox_workspace_write=own, sandbox_mode="workspace-write")
+    with repository.tree() as tree:
+        moved = tree.config(config, {"TMPDIR": str(repository.root.parent)})
+        policy = moved.sandbox_policy()
+        assert policy.writable_roots == (tree.path, Path("/usr/share"))
+        assert policy.exclude_tmpdir_env_var
+        assert (moved.cwd, moved.project_root) == (tree.path, tree.path)
+        barred = user_programs(moved, repository.environment).barred
+        assert {tree.path, repository.root} <= {*barred}

@@ -110,6 +110,22 @@ def test_commits_that_no_branch_has_are_changes(place: Workplace) -> None:
     assert worktree(place, "remove", "fix")[0] == 1
 
 
+def test_a_worktree_is_not_trusted_more_than_its_repository(place: Workplace) -> None:
+    """What a session writes there is not a setting of the next one, though the project is trusted."""
+    write = "mkdir .codex; echo 'model = \"gpt-evil\"' > .codex/config.toml"
+    with ScriptedServer([*shell(write), *SAYS]) as server:
+        place.configure(server)
+        trust = f'[projects."{place.cwd}"]\ntrust_level = "trusted"\n'
+        with (place.home / "config.toml").open("a", encoding="utf-8") as config:
+            config.write(trust)
+        first = place.rerun("--worktree", "prompt")
+        assert (first.code, Path(first.events[0]["worktree"], ".codex").is_dir()) == (0, True)
+        second = place.rerun("resume", first.events[0]["thread_id"], "again")
+        assert second.messages == ["one"]
+    assert {request.body["model"] for request in server.requests} == {"gpt-5.5"}
+    assert ".codex/config.toml" in json.dumps(second.items)
+
+
 def test_text_mode_shows_where_it_works(place: Workplace) -> None:
     with ScriptedServer(SAYS) as server:
         place.configure(server)

@@ -48,6 +48,8 @@ def run_mcp_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
         raise UsageError(
             f"unexpected argument {arguments.words[1]!r}: the prompts come with the calls"
         )
+    if arguments.worktree is not None:
+        raise UsageError("--worktree belongs to `exec` and the terminal: a call names its folder")
     tools.server_config(arguments, environment, cwd=None, has_user=True).require_enforced()
     gc.freeze()
     gc.enable()
