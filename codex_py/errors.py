@@ -26,8 +26,9 @@ QUOTA_CODES: Final = (
     *("usage_limit_reached", "usage_not_included", "billing_error", "billing_hard_limit_reached"),
 )
 """Codes of a `ModelError` for lack of quota."""
-_TOO_LONG: Final = frozenset(
-    {"context_length_exceeded", "string_above_max_length", "array_above_max_length"}
+_TOO_LONG: Final = (
+    *("context_length_exceeded", "request_too_large"),
+    *("string_above_max_length", "array_above_max_length"),
 )
 
 
@@ -163,22 +164,8 @@ class ModelError(CodexError):
 
     @property
     def is_too_long(self) -> bool:
-        """The request is larger than the model, or the server, takes."""
-        return self.code in _TOO_LONG or self.is_too_large
-
-    @property
-    def is_too_large(self) -> bool:
-        """The server counts the bytes of the request, not its tokens."""
-        return self.code == "request_too_large" or self.status == 413
-
-    @property
-    def is_about_request(self) -> bool:
-        """Another request may succeed now: it is not the key, the quota or the service that fails."""
-        return (
-            self.exit_code is ExitCode.TURN_FAILED
-            and self.code not in QUOTA_CODES
-            and self.status not in {402, 404}
-        )
+        """The request has more tokens than the model takes, or more bytes than the server takes (status 413)."""
+        return self.code in _TOO_LONG or self.status == 413
 
 
 class StreamError(ModelError):

@@ -7,13 +7,14 @@ and the note. If the model gives none, the history is shortened without it, see 
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Final, Literal, NoReturn
 
 from codex_py.core.context import is_context_message
 from codex_py.core.parts import SessionParts
 from codex_py.core.shorten import Size, shortened, weight
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
-from codex_py.errors import CodexError, CompactionFailed, ModelError
+from codex_py.errors import QUOTA_CODES, CodexError, CompactionFailed, ExitCode, ModelError
 from codex_py.instructions import instruction_text
 from codex_py.protocol import events
 from codex_py.protocol.extension import Compaction
@@ -31,9 +32,6 @@ _SUMMARY_TOKENS: Final = 1_000
 _MAX_SHORTER: Final = 8
 """How often the request for a summary is shortened by a quarter. After that, a tenth of it is left."""
 _MAX_REQUESTS: Final = 20
-
-_Summary = Callable[[], Awaitable[str | None]]
-"""Returns a summary, or None if the history must do without one."""
 
 
 class Compactor:
@@ -71,7 +69,7 @@ class Compactor:
         if not is_worth_compacting(self._log.items):
             return
         try:
-            is_done = await self._compact("auto", self._asking(retries, is_full=is_full))
+            is_done = await self._compact("auto", lambda: self._ask(retries, is_full=is_full))
             problem = None if is_done else self._problem
         except (ModelError, CompactionFailed) as error:
             problem = error
@@ -91,7 +89,7 @@ class Compactor:
         is_long = estimated_tokens(items[context_length(items) :]) > _SUMMARY_TOKENS
         if not (failure.is_too_long and is_long and is_worth_compacting(items)):
             return False
-        return await self._compact("auto", self._asking(retries, is_full=True), failure)
+        return await self._compact("auto", lambda: self._ask(retries, is_full=True), failure)
 
     async def shorten(self, failure: ModelError) -> bool:
         """Shorten the history without a summary if a request was too long. True if it has become shorter.
@@ -99,7 +97,7 @@ class Compactor:
         Raises:
             CodexError: an extension refused it.
         """
-        return failure.is_too_long and await self._compact("auto", _no_summary, failure)
+        return failure.is_too_long and await self._compact("auto", None, failure)
 
     async def compact(self, retries: RetryBudget) -> None:
         """Replace the history by a summary of the model because the user wants it.
@@ -112,10 +110,14 @@ class Compactor:
     async def _compact(
         self,
         trigger: Literal["auto", "manual"],
-        summarise: _Summary,
+        ask: Callable[[], Awaitable[str | None]] | None,
         failure: ModelError | None = None,
     ) -> bool:
-        """Replace the history; after a failure only by a shorter one. False if there is none."""
+        """Replace the history; after a failure only by a shorter one. False if there is none.
+
+        Args:
+            ask: returns the summary. None, here or from it: the history is shortened without one.
+        """
         parts = self._parts
         item_id = parts.next_live_id()
         is_done = False
@@ -123,7 +125,7 @@ class Compactor:
         parts.thread.emit(events.ItemStarted(events.ContextCompaction(id=item_id)))
         try:
             async with parts.extension.around_compaction(Compaction(trigger, kept.append)):
-                summary = await summarise()
+                summary = None if ask is None else await ask()
                 notes = [*parts.extension.context("compact"), *kept]
                 context = self._log.new_context(parts.thread.settings, notes)
                 if summary is not None:
@@ -184,31 +186,24 @@ class Compactor:
         )
         return True
 
-    def _asking(self, retries: RetryBudget, *, is_full: bool) -> _Summary:
-        """Asks the model, except where it has just refused.
+    async def _ask(self, retries: RetryBudget, *, is_full: bool) -> str | None:
+        """The summary of the model; None if it refuses, or has just refused.
 
-        Raises a `CodexError` if the model cannot be asked now, which is no reason to lose what still fits.
+        Raises:
+            CodexError: it cannot be asked now, which is no reason to lose what still fits.
         """
-
-        async def summary() -> str | None:
-            length = estimated_tokens(self._log.items)
-            if length >= self._ask_again_at and self._failed_in is not retries:
-                self._problem = None
-                try:
-                    return await self._summary(retries)
-                except (ModelError, CompactionFailed) as error:
-                    self._problem = error
-                    self._ask_again_at = length * 3 // 4 if _is_final(error) else 0
-            problem = self._problem
-            if (
-                problem is not None
-                and not _is_final(problem)
-                and not (is_full and problem.retryable)
-            ):
-                raise problem
+        length = estimated_tokens(self._log.items)
+        if length >= self._ask_again_at and self._failed_in is not retries:
+            self._problem = None
+            try:
+                return await self._summary(retries)
+            except (ModelError, CompactionFailed) as error:
+                self._problem = error
+                self._ask_again_at = length * 3 // 4 if _is_final(error) else 0
+        problem = self._problem
+        if problem is None or _is_final(problem) or (is_full and problem.retryable):
             return None
-
-        return summary
+        raise problem
 
     async def _summary(self, retries: RetryBudget) -> str:
         """Ask the model for a summary of the history.
@@ -233,19 +228,19 @@ def is_worth_compacting(items: Sequence[EncodedItem]) -> bool:
     return any(map(is_models, items[context_length(items) :]))
 
 
-async def _no_summary() -> None:
-    return None
-
-
 def _is_final(error: CodexError) -> bool:
-    """True if the model would refuse the summary again, and may go on with a shorter history."""
-    if isinstance(error, ModelError):
-        return error.is_about_request and not error.retryable
-    return True
+    """True if a summary would be refused again, but not every request: neither key, quota nor service fail."""
+    return (
+        not error.retryable
+        and error.exit_code is ExitCode.TURN_FAILED
+        and error.code not in QUOTA_CODES
+        and error.status not in {HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.NOT_FOUND}
+    )
 
 
 def _size(failure: ModelError | None) -> Size:
-    return len if failure is not None and failure.is_too_large else weight
+    is_in_bytes = failure is not None and failure.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    return len if is_in_bytes else weight
 
 
 class _Summarising:

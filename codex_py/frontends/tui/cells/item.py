@@ -173,7 +173,7 @@ def _compaction_cell(item: events.ContextCompaction) -> RenderableType:
         case "in_progress":
             return marked(Text("Compacting the conversation", "action"))
         case "completed":
-            return marked(Text("Compacted the conversation: a summary takes its place", "quiet"))
+            return marked(Text("Compacted the conversation", "quiet"))
         case _:
             text = Text("The conversation could not be compacted", "warning")
             return marked(text, sign="⚠", style="warning")
