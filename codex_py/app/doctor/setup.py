@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections.abc import Mapping
-from itertools import islice
 from pathlib import Path
 
 from codex_py.app.doctor.check import Check, Result
@@ -18,7 +17,6 @@ from codex_py.config.hooks import find_hooks
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import CodexError, ModelError
 from codex_py.model.auth import find_key
-from codex_py.rollout.index import newest_first
 from codex_py.rollout.reader import read_session
 from codex_py.rollout.records import SESSIONS
 
@@ -148,19 +146,21 @@ def _hooks(config: Config, environment: Mapping[str, str]) -> Result:
 
 
 def _sessions(home: Path) -> Result:
-    newest = list(islice(newest_first(home / SESSIONS), _MOST_SESSIONS))
+    # Their paths sort by time.
+    files = sorted((home / SESSIONS).rglob("rollout-*.jsonl"), reverse=True)
+    newest = [path for path in files[:_MOST_SESSIONS] if path.is_file()]
     problems: list[str] = []
-    for entry in newest:
-        if entry.stat().st_size > _LARGEST_SESSION:
+    for path in newest:
+        if path.stat().st_size > _LARGEST_SESSION:
             continue
         try:
-            lines = read_session(Path(entry.path)).damaged_lines
+            lines = read_session(path).damaged_lines
         except CodexError as error:
             problems.append(str(error))
         else:
             if lines:
                 problems.append(
-                    f"{lines} lines of {entry.path} cannot be read; it is resumed without them."
+                    f"{lines} lines of {path} cannot be read; it is resumed without them."
                 )
     if problems:
         text = f"{len(problems)} of the newest {len(newest)} are damaged"
