@@ -33,7 +33,7 @@ def carry_over(source: Git, root: Path, git: Git, path: Path) -> None:
         staged = source.output(root, "write-tree")
         names = {
             *source.names(root, "diff-index", "-z", "--name-only", "--cached", "HEAD"),
-            *source.names(root, "diff-files", "-z", "--name-only"),
+            *source.names(root, "diff-files", "-z", "--name-only", "--ignore-submodules=all"),
             *source.names(root, "ls-files", "-z", "--others", "--exclude-standard"),
         }
     finally:

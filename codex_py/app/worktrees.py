@@ -191,15 +191,15 @@ def find_worktree(folder: Path, home: Path, environment: Mapping[str, str]) -> W
     path = worktrees_folder(home).joinpath(*parts[:2])
     if len(parts) < 2 or (root := main_work_tree(path)) is None:
         return None
-    git = _git_of(require_git(path, environment), path)
+    git = _git_of(require_git(path, environment, root), path)
     commit = git.output(path, "rev-parse", "--verify", "HEAD")
     kept = git.output(path, "for-each-ref", "--count=1", "--contains", commit)
     return Worktree(path, folder, root, commit if kept else "", git)
 
 
-def require_git(tree: Path, environment: Mapping[str, str]) -> Git:
-    """The git for a tree. A `CodexError`: it is not installed."""
-    if (git := find_git(tree, environment)) is None:
+def require_git(tree: Path, environment: Mapping[str, str], *others: Path) -> Git:
+    """The git for a tree, see `find_git`. A `CodexError`: it is not installed."""
+    if (git := find_git(tree, environment, *others)) is None:
         raise CodexError("a worktree needs git, which is not installed", code="git")
     return git
 

@@ -90,10 +90,11 @@ class Git:
         return replace(self, variables={**self.variables, **variables})
 
 
-def find_git(tree: Path, environment: Mapping[str, str]) -> Git | None:
-    """The git of the system, and none that lies in the tree that it is to work on; None without one."""
+def find_git(tree: Path, environment: Mapping[str, str], *others: Path) -> Git | None:
+    """The git of the system, and none that lies in the tree that it is to work on, or in others; None without one."""
+    barred = [tree, *others]
     search_path = environment.get("PATH", os.defpath)
-    if (program := find_program("git", search_path, [tree])) is None:
+    if (program := find_program("git", search_path, barred)) is None:
         return None
     kept = {
         name: value
@@ -102,5 +103,5 @@ def find_git(tree: Path, environment: Mapping[str, str]) -> Git | None:
         if not name.startswith(("GIT_", "SSH_"))
     }
     # It looks there for parts of itself.
-    kept["PATH"] = safe_search_path(search_path, [tree])
+    kept["PATH"] = safe_search_path(search_path, barred)
     return Git(program, kept | _VARIABLES)

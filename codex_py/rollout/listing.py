@@ -17,7 +17,7 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import decode_json
 from codex_py.protocol.prompts import message_texts, prompt_of
 from codex_py.rollout.index import recent_sessions, thread_names
-from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, SessionMeta
+from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS
 
 _HEAD_BYTES: Final = 1 << 20
 """How far into a file the first prompt is looked for."""
@@ -124,23 +124,19 @@ def _summaries(home: Path, cwd: Path | None, *, archived: bool) -> Iterator[Sess
     folder = ARCHIVED_SESSIONS if archived else SESSIONS
     for path, meta, modified in recent_sessions(home, cwd=cwd, model_provider=None, folder=folder):
         try:
-            yield _summary(path, meta, modified, names.get(meta.id))
+            prompt, model = _beginning(path)
         except OSError:
             continue
-
-
-def _summary(path: Path, meta: SessionMeta, modified: int, name: str | None) -> SessionSummary:
-    prompt, model = _beginning(path)
-    return SessionSummary(
-        id=meta.id,
-        path=path,
-        name=name,
-        preview=" ".join(prompt.split())[:_SHOWN_CHARACTERS],
-        updated=datetime.fromtimestamp(modified / 1e9, UTC),
-        cwd=meta.cwd,
-        branch=meta.git.get("branch"),
-        model=model,
-    )
+        yield SessionSummary(
+            id=meta.id,
+            path=path,
+            name=names.get(meta.id),
+            preview=" ".join(prompt.split())[:_SHOWN_CHARACTERS],
+            updated=datetime.fromtimestamp(modified / 1e9, UTC),
+            cwd=meta.cwd,
+            branch=meta.git.get("branch"),
+            model=model,
+        )
 
 
 def preview_messages(path: Path, *, limit: int = 6) -> list[PreviewMessage]:

@@ -23,20 +23,14 @@ Continue? [y/N]: """
 
 def run_archive(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Move a session and its subagents to the archive; the exit code."""
-    options = command_parser("session").parse_args(list(argv))
-    name = required(options.session, "session: codex-py archive SESSION")
-    home = command_config(options, environment, warns=False).home
-    thread_id = _find(home, name, "active", SESSIONS)
+    home, thread_id = _named(argv, environment, "archive", "active", SESSIONS)
     archive(home, thread_id)
     return print_out(f"Archived session {thread_id}.\n")
 
 
 def run_unarchive(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Bring a session back from the archive; the exit code."""
-    options = command_parser("session").parse_args(list(argv))
-    name = required(options.session, "session: codex-py unarchive SESSION")
-    home = command_config(options, environment, warns=False).home
-    thread_id = _find(home, name, "archived", ARCHIVED_SESSIONS)
+    home, thread_id = _named(argv, environment, "unarchive", "archived", ARCHIVED_SESSIONS)
     unarchive(home, thread_id)
     return print_out(f"Unarchived session {thread_id}.\n")
 
@@ -53,6 +47,16 @@ def run_delete(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         return print_out("Delete cancelled.\n")
     delete(home, thread_id)
     return print_out(f"Deleted session {thread_id}.\n")
+
+
+def _named(
+    argv: Sequence[str], environment: Mapping[str, str], command: str, kind: str, folder: str
+) -> tuple[Path, str]:
+    """The home, and the id of the session that the command line names."""
+    options = command_parser("session").parse_args(list(argv))
+    name = required(options.session, f"session: codex-py {command} SESSION")
+    home = command_config(options, environment, warns=False).home
+    return home, _find(home, name, kind, folder)
 
 
 def _find(home: Path, name: str, kind: str, *folders: str) -> str:
