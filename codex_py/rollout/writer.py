@@ -25,6 +25,7 @@ from codex_py.rollout.records import (
 )
 
 _LOCKS = "thread-writer-locks"
+_ADVICE = "; wait until that one has ended, or fork the session"
 _MAX_DIFF_CHARACTERS = 200_000
 """Longer diffs are not shown either."""
 
@@ -37,8 +38,8 @@ class ThreadLock:
     `.coordination.lock` beside it is held. The kernel drops the lock of a process that dies.
     """
 
-    def __init__(self, home: Path, thread_id: str) -> None:
-        """Acquire the lock without waiting. Raises a `SessionError` if another process has it."""
+    def __init__(self, home: Path, thread_id: str, advice: str = "") -> None:
+        """Acquire the lock without waiting. Raises a `SessionError`, with this advice, if another process has it."""
         folder = home / _LOCKS
         make_private(folder)
         self._coordination = folder / ".coordination.lock"
@@ -51,7 +52,7 @@ class ThreadLock:
                 os.close(self._fd)
                 if not isinstance(error, TimeoutError):
                     raise
-                message = f"session {thread_id} is in use by another process"
+                message = f"session {thread_id} is in use by another process{advice}"
                 raise SessionError(message, code="session_in_use") from error
             if self._is_current():
                 return
@@ -74,7 +75,7 @@ class ThreadLock:
 def must_be_unused(path: Path) -> None:
     """Raises a `SessionError` if another process writes this session file, which this one only reads."""
     with _writing(path):
-        ThreadLock(home_of(path), read_meta(path).id).release()
+        ThreadLock(home_of(path), read_meta(path).id, _ADVICE).release()
 
 
 class RolloutWriter:
@@ -144,7 +145,7 @@ class RolloutWriter:
                 raise SessionError(
                     f"{path} was written by Codex with numbered lines; it cannot be appended to"
                 )
-            lock = ThreadLock(home_of(path), meta.id)
+            lock = ThreadLock(home_of(path), meta.id, _ADVICE)
             undo.callback(lock.release)
             # Read under the lock: before that, another process may have written to the file.
             cut = os.pread(fd, 1, os.fstat(fd).st_size - 1) != b"\n"

@@ -161,7 +161,10 @@ def test_only_one_program_writes_a_session(place: Workplace) -> None:
         running = codex(place, "resume", theirs, "two")
         assert silence.reached.wait(30)
         refused = place.rerun("resume", theirs, "and I")
-        assert refused.err == f"Error: session {theirs} is in use by another process\n"
+        assert (
+            refused.err
+            == f"Error: session {theirs} is in use by another process; wait until that one has ended, or fork the session\n"
+        )
         assert (refused.code, refused.events) == (1, [])
         assert place.rerun("fork", theirs, "and I").messages == ["a copy"]
         silence.until.set()

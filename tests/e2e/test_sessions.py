@@ -153,7 +153,9 @@ def test_a_session_has_one_writer(place: Workplace) -> None:
         third = place.rerun("resume", "--last", "now")
     name = json.loads(out.splitlines()[0])["thread_id"]
     assert (second.code, second.events) == (1, [])
-    assert second.err.endswith(f"Error: session {name} is in use by another process\n")
+    assert second.err.endswith(
+        f"Error: session {name} is in use by another process; wait until that one has ended, or fork the session\n"
+    )
     assert (first.returncode, third.code, thread_id(third.events)) == (0, 0, name)
 
 

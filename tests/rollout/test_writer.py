@@ -159,7 +159,10 @@ def test_two_processes_do_not_write_to_one_session(tmp_path: Path) -> None:
     with closing(RolloutWriter.create(tmp_path, session, warn=_fail)) as writer:
         with pytest.raises(SessionError) as caught:
             RolloutWriter.resume(writer.path, warn=_fail)
-        assert str(caught.value) == f"session {session.id} is in use by another process"
+        assert (
+            str(caught.value)
+            == f"session {session.id} is in use by another process; wait until that one has ended, or fork the session"
+        )
     RolloutWriter.resume(writer.path, warn=_fail).close()
     assert [path.name for path in (tmp_path / "thread-writer-locks").iterdir()] == [
         ".coordination.lock"
