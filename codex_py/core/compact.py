@@ -8,30 +8,26 @@ and the note. If the model gives none, the history is shortened without it, see 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Final, Literal, NoReturn
+from typing import Final, Literal
 
 from codex_py.core.context import is_context_message
 from codex_py.core.parts import SessionParts
-from codex_py.core.shorten import Size, shortened, weight
-from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
+from codex_py.core.shorten import shortened, weight
+from codex_py.core.summary import size_for, summary_by_model
+from codex_py.core.turn import RetryBudget
 from codex_py.errors import QUOTA_CODES, CodexError, CompactionFailed, ExitCode, ModelError
 from codex_py.instructions import instruction_text
 from codex_py.protocol import events
 from codex_py.protocol.extension import Compaction
-from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.messages import EncodedItem, estimated_tokens, input_text, message
 from codex_py.protocol.prompts import Note, context_length, is_models, user_prompt
-from codex_py.protocol.response_order import Place
-from codex_py.protocol.stream import ModelStream, Prompt
+from codex_py.protocol.stream import ModelStream
 
 _KEPT_PROMPT_TOKENS: Final = 20_000
 _KEPT_PART_OF_WINDOW: Final = 4
 """Keep at most a quarter: a small window must not be full again at once."""
 _SUMMARY_TOKENS: Final = 1_000
 """The usual length of a summary."""
-_MAX_SHORTER: Final = 8
-"""How often the request for a summary is shortened by a quarter. After that, a tenth of it is left."""
-_MAX_REQUESTS: Final = 20
 
 
 class Compactor:
@@ -105,7 +101,7 @@ class Compactor:
         Raises:
             CodexError: there is no summary. The history is unchanged.
         """
-        await self._compact("manual", lambda: self._summary(retries))
+        await self._compact("manual", lambda: summary_by_model(self._parts, self._model, retries))
 
     async def _compact(
         self,
@@ -165,7 +161,7 @@ class Compactor:
         # Context among the rest is older than the new one, and behind it would count instead.
         behind = request.input[context_length(request.input) :]
         rest = [item for item in behind if item not in head and not is_context_message(item)]
-        size = _size(failure)
+        size = size_for(failure)
         room = sum(map(size, rest)) // 2
         if size is weight:
             window = min(
@@ -196,7 +192,7 @@ class Compactor:
         if length >= self._ask_again_at and self._failed_in is not retries:
             self._problem = None
             try:
-                return await self._summary(retries)
+                return await summary_by_model(self._parts, self._model, retries)
             except (ModelError, CompactionFailed) as error:
                 self._problem = error
                 self._ask_again_at = length * 3 // 4 if _is_final(error) else 0
@@ -204,23 +200,6 @@ class Compactor:
         if problem is None or _is_final(problem) or (is_full and problem.retryable):
             return None
         raise problem
-
-    async def _summary(self, retries: RetryBudget) -> str:
-        """Ask the model for a summary of the history.
-
-        The request begins like every other one of the thread, tools included, so that the prompt cache
-        applies. If it is too long itself, it is shortened.
-        """
-        conversation = _Summarising(self._parts)
-        turn = Turn(
-            conversation, self._model, lambda: _NOTHING_RUNS, retries, max_responses=_MAX_REQUESTS
-        )
-        await turn.run()
-        if not conversation.text.strip():
-            raise CompactionFailed(
-                "the model gave no summary of the conversation", code="no_summary"
-            )
-        return conversation.text
 
 
 def is_worth_compacting(items: Sequence[EncodedItem]) -> bool:
@@ -236,70 +215,3 @@ def _is_final(error: CodexError) -> bool:
         and error.code not in QUOTA_CODES
         and error.status not in {HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.NOT_FOUND}
     )
-
-
-def _size(failure: ModelError | None) -> Size:
-    is_in_bytes = failure is not None and failure.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    return len if is_in_bytes else weight
-
-
-class _Summarising:
-    """The conversation of one compaction. Only the last text of the model is kept, and only `Reconnecting` is emitted."""
-
-    ending = None
-
-    def __init__(self, parts: SessionParts) -> None:
-        self.text = ""
-        self._shorter = 0
-        self.add_usage = parts.add_usage
-        self._emit = parts.thread.emit
-        self._recover = parts.extension.recover
-        self._prompt = parts.log.request(parts.thread.settings)
-        self._items = list(self._prompt.input)
-        request = parts.thread.settings.compact_prompt or instruction_text("compact/prompt.md")
-        self._request = message("user", [input_text(request)])
-
-    async def prompt(self) -> Prompt:
-        self.text = ""
-        return replace(self._prompt, input=[*self._items, self._request])
-
-    def record(self, item: ResponseItem | Note, place: Place) -> None:  # noqa: ARG002
-        if isinstance(item, Message) and item.role == "assistant":
-            self.text = item.text or self.text
-
-    def settle(self, *, whole: bool) -> None: ...
-
-    def emit(self, event: events.Event) -> None:
-        if isinstance(event, events.Reconnecting):
-            self._emit(event)
-
-    async def should_continue(self, *, follow_up: bool) -> bool:  # noqa: ARG002
-        if self.text.strip() or not self._prompt.tools:
-            return False
-        # The model called a tool instead. Ask again without tools.
-        self._prompt = replace(self._prompt, tools=())
-        return True
-
-    async def recover(self, failure: ModelError, retries_left: int) -> bool:
-        items, size = self._items, _size(failure)
-        start = context_length(items)
-        room = sum(map(size, items[start:])) * 3 // 4
-        shorter = [*items[:start], *shortened(items[start:], room, size).items]
-        is_shorter = sum(map(len, shorter)) < sum(map(len, items))
-        if failure.is_too_long and is_shorter and self._shorter < _MAX_SHORTER:
-            self._items = shorter
-            self._shorter += 1
-            return True
-        return await self._recover(failure, retries_left)
-
-
-def _never_called(*_: object) -> NoReturn:
-    raise NotImplementedError
-
-
-_NOTHING_RUNS = ItemHandlers(
-    build_tool_call=lambda _: None,
-    dispatch=_never_called,
-    answer=_never_called,
-    item_events=lambda _: (),
-)

@@ -21,7 +21,7 @@ from codex_py.protocol.messages import EncodedItem, estimated_tokens, message
 from codex_py.protocol.prompts import Note, is_summary, user_prompt
 from codex_py.protocol.stream import Prompt, ResponseEvent, Usage
 from tests.core.sessions import SETTINGS, FakeRecorder, context, make_session, user
-from tests.support.model import Step, calls, completed, says
+from tests.support.model import ScriptedModel, Step, calls, completed, says
 
 WINDOW = 8_000
 SMALL = replace(SETTINGS, context_window=WINDOW, auto_compact_token_limit=WINDOW * 9 // 10)
@@ -350,3 +350,27 @@ def test_outputs_that_fill_the_window_are_noticed_before_the_next_request() -> N
     talk = Talk(SmallModel(), tool=huge, output_tokens=50_000)
     assert talk.say("go") is None
     assert (talk.model.refused, talk.model.summaries) == (0, 1)
+
+
+def test_a_call_before_the_refusal_runs_once() -> None:
+    ran: list[str] = []
+
+    async def tool(call: Any) -> str:
+        ran.append(call.call_id)
+        return "x" * 20_000
+
+    model = ScriptedModel(
+        [calls("c1"), completed()],
+        [calls("c2"), TOO_LONG],
+        [ModelError("no summary", status=400)],
+        [calls("c2"), completed()],
+        [says("done"), completed()],
+        check_prefix=False,
+    )
+    session = make_session(model, tool=tool, output_tokens=50_000)
+    assert asyncio.run(session.run_turn("go")).last_message == "done"
+    assert ran == ["c1", "c2"]
+    _check_pairs(model.inputs[-1])
+    assert [item.get("call_id") for item in model.inputs[-1][-5:]] == [
+        *("c1", "c1", "c2", "c2", None)
+    ]

@@ -1,0 +1,106 @@
+"""Asks the model for a summary of the history: a request like every other one of the thread, and one message more."""
+
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Final, NoReturn
+
+from codex_py.core.parts import SessionParts
+from codex_py.core.shorten import Size, shortened, weight
+from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
+from codex_py.errors import CompactionFailed, ModelError
+from codex_py.instructions import instruction_text
+from codex_py.protocol import events
+from codex_py.protocol.items import Message, ResponseItem
+from codex_py.protocol.messages import input_text, message
+from codex_py.protocol.prompts import Note, context_length
+from codex_py.protocol.response_order import Place
+from codex_py.protocol.stream import ModelStream, Prompt
+
+_MAX_SHORTER: Final = 8
+"""How often the request for a summary is shortened by a quarter. After that, a tenth of it is left."""
+_MAX_REQUESTS: Final = 20
+
+
+async def summary_by_model(parts: SessionParts, model: ModelStream, retries: RetryBudget) -> str:
+    """The model's summary of the history, which is not changed.
+
+    The request begins like every other one of the thread, tools included, so that the prompt cache
+    applies. If it is too long itself, it is shortened.
+
+    Raises:
+        ModelError: there was no answer.
+        CompactionFailed: there was one without a text.
+    """
+    conversation = _Summarising(parts)
+    turn = Turn(conversation, model, lambda: _NOTHING_RUNS, retries, max_responses=_MAX_REQUESTS)
+    await turn.run()
+    if not conversation.text.strip():
+        raise CompactionFailed("the model gave no summary of the conversation", code="no_summary")
+    return conversation.text
+
+
+def size_for(failure: ModelError | None) -> Size:
+    """The measure of the limit that a request was over."""
+    is_in_bytes = failure is not None and failure.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    return len if is_in_bytes else weight
+
+
+class _Summarising:
+    """The conversation of one compaction. Only the last text of the model is kept, and only `Reconnecting` is emitted."""
+
+    ending = None
+
+    def __init__(self, parts: SessionParts) -> None:
+        self.text = ""
+        self._shorter = 0
+        self.add_usage = parts.add_usage
+        self._emit = parts.thread.emit
+        self._recover = parts.extension.recover
+        self._prompt = parts.log.request(parts.thread.settings)
+        self._items = list(self._prompt.input)
+        request = parts.thread.settings.compact_prompt or instruction_text("compact/prompt.md")
+        self._request = message("user", [input_text(request)])
+
+    async def prompt(self) -> Prompt:
+        self.text = ""
+        return replace(self._prompt, input=[*self._items, self._request])
+
+    def record(self, item: ResponseItem | Note, place: Place) -> None:  # noqa: ARG002
+        if isinstance(item, Message) and item.role == "assistant":
+            self.text = item.text or self.text
+
+    def settle(self, *, whole: bool) -> None: ...
+
+    def emit(self, event: events.Event) -> None:
+        if isinstance(event, events.Reconnecting):
+            self._emit(event)
+
+    async def should_continue(self, *, follow_up: bool) -> bool:  # noqa: ARG002
+        if self.text.strip() or not self._prompt.tools:
+            return False
+        # The model called a tool instead. Ask again without tools.
+        self._prompt = replace(self._prompt, tools=())
+        return True
+
+    async def recover(self, failure: ModelError, retries_left: int) -> bool:
+        if failure.is_too_long and self._shorter < _MAX_SHORTER:
+            self._shorter += 1
+            before, size = self._items, size_for(failure)
+            start = context_length(before)
+            room = sum(map(size, before[start:])) * 3 // 4
+            self._items = [*before[:start], *shortened(before[start:], room, size).items]
+            if sum(map(len, self._items)) < sum(map(len, before)):
+                return True
+        return await self._recover(failure, retries_left)
+
+
+def _never_called(*_: object) -> NoReturn:
+    raise NotImplementedError
+
+
+_NOTHING_RUNS = ItemHandlers(
+    build_tool_call=lambda _: None,
+    dispatch=_never_called,
+    answer=_never_called,
+    item_events=lambda _: (),
+)
