@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from scripts.benchmarks import patches, samples
+from scripts.benchmarks import patches, resume, samples
 from scripts.benchmarks.agent import Agent
 from scripts.benchmarks.figures import HEADING, rows
 from scripts.benchmarks.samples import Benchmark, Sample
@@ -30,7 +30,9 @@ _BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "parallel": (samples.parallel, 3),
     "wires": (wires, 3),
     "output": (samples.output, 5),
-    "resume": (samples.resume, 5),
+    "resume": (resume.resume, 5),
+    "resume-large": (resume.large, 3),
+    "sessions": (resume.among_many, 10),
     "many": (samples.many, 5),
     "agents": (samples.agents, 5),
     "sandbox": (sandbox, 20),
@@ -40,6 +42,8 @@ _BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "patch-worst": (patches.worst, 5),
 }
 """Each with the number of runs that gives a steady median."""
+_BY_NAME_ONLY = {"resume-large"}
+"""It needs 1 GB in the folder for temporary files."""
 
 
 def main() -> None:
@@ -50,7 +54,9 @@ def main() -> None:
             agents.append(Agent("peer", arguments.peer.resolve()))
         with BenchmarkServer() as server:
             print(HEADING)
-            for name in arguments.benchmarks or _BENCHMARKS:
+            for name in arguments.benchmarks or [
+                name for name in _BENCHMARKS if name not in _BY_NAME_ONLY
+            ]:
                 benchmark, runs = _BENCHMARKS[name]
                 compared = _compared(name, agents)
                 measured = _interleaved(benchmark, server, compared, arguments.runs or runs)
@@ -59,9 +65,9 @@ def main() -> None:
 
 
 def _compared(name: str, agents: Sequence[Agent]) -> Sequence[Agent]:
-    """Who takes part: Codex has no `apply` of files, but git has; ways to hold a command, APIs, and subagents of a name that is not searched for,
-    are ours alone."""
-    if name in {"sandbox", "wires", "agents"}:
+    """Who takes part: Codex has no `apply` of files, but git has; ways to hold a command, APIs, subagents of a name that is not searched for,
+    and what only we promise of sessions are ours alone."""
+    if name in {"sandbox", "wires", "agents", "resume-large", "sessions"}:
         return agents[:1]
     if not name.startswith("patch"):
         return agents

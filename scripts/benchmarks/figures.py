@@ -48,7 +48,18 @@ FIGURES = {
         Figure(name="output", what="a command that prints 200 MB", unit="s", of_peer=0.9),
         Figure(name="output, CPU", what="processor time of it", unit="s", of_peer=0.7),
         Figure(name="output, memory", what="peak memory of it", unit="MB", of_peer=0.3),
-        Figure(name="resume", what="20 MB session to first request", unit="ms", of_peer=1.0),
+        Figure(name="resume", what="20 MB session to first request", unit="ms", of_peer=0.6),
+        Figure(name="resume, 1 GB", what="5 MB of it sent, more time", unit="ms", at_most=500),
+        Figure(name="resume, 1 GB, memory", what="more than a new session", unit="MB", at_most=15),
+        *(
+            Figure(name=f"sessions, {way}", what=what, unit="ms", at_most=20)
+            for way, what in (
+                ("new", "exec among 10,000, more time"),
+                ("id", "resume of the oldest"),
+                ("name", "the same by its name"),
+                ("last", "resume --last"),
+            )
+        ),
         Figure(name="many", what="20 `exec` at once", unit="s", of_peer=0.85),
         Figure(name="many, CPU", what="processor time of them", unit="s", of_peer=0.85),
         Figure(name="many, memory", what="proportional memory of them", unit="MB", of_peer=1.0),

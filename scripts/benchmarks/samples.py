@@ -5,7 +5,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TypeAlias
 
-from scripts.benchmarks.agent import PROMPT, Agent, Ended, fresh_place
+from scripts.benchmarks.agent import Agent, Ended, fresh_place
 from scripts.benchmarks.memory import PeakMemory
 from scripts.benchmarks.replies import (
     agents_at_once,
@@ -17,7 +17,6 @@ from scripts.benchmarks.replies import (
     streamed_call,
 )
 from scripts.benchmarks.server import BenchmarkServer
-from scripts.benchmarks.stored_session import write_session
 
 Sample: TypeAlias = dict[str, float]
 """Values by the name of their figure, in its unit."""
@@ -34,7 +33,6 @@ _ARGUMENT_DELTAS = 20_000
 _TURNS = 200
 _SOME_TURNS = 10
 _OUTPUT_BYTES = 200_000_000
-_SESSION_BYTES = 20_000_000
 _AT_ONCE = 20
 _HELD_S = 3.0
 _AGENTS = 10
@@ -88,13 +86,6 @@ def output(server: BenchmarkServer, agent: Agent) -> Sample:
         "output, CPU": ended.cpu_s,
         "output, memory": ended.peak_bytes * _MB,
     }
-
-
-def resume(server: BenchmarkServer, agent: Agent) -> Sample:
-    with fresh_place(server.play(answers, 1)) as place:
-        thread_id = write_session(place.home, place.repository, _SESSION_BYTES)
-        ended = place.exec(agent, "resume", thread_id, PROMPT).wait()
-    return {"resume": (server.arrivals()[0] - ended.started_s) * _MS}
 
 
 def many(server: BenchmarkServer, agent: Agent) -> Sample:
