@@ -35,7 +35,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         archived=options.archived,
     )
     if options.json:
-        return print_json([_data(each) for each in found], indent=2, ensure_ascii=False)
+        return print_json([_data(each) for each in found], indent=2)
     if not found:
         more = "" if options.all else " in this folder; --all lists those of every folder"
         return print_out(f"There are no sessions{more}.\n")
@@ -74,7 +74,7 @@ def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         "prompts": details.prompts,
     }
     if options.json:
-        return print_json(data, indent=2, ensure_ascii=False)
+        return print_json(data, indent=2)
     usage, files, prompts = data.pop("usage"), data.pop("files"), data.pop("prompts")
     data["tokens"] = ", ".join(
         f"{count:,} {key.removesuffix('_tokens')}" for key, count in usage.items() if count
@@ -109,7 +109,7 @@ def run_search(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         for summary, places in search_sessions(home, words, archived=options.archived):
             if options.json:
                 found = [{"role": each.role, "text": each.text} for each in places]
-                text = json.dumps({**_data(summary), "found": found}, ensure_ascii=False)
+                text = json.dumps({**_data(summary), "found": found})
             else:
                 title = f"{summary.id}  {age(summary.updated)}  {_title(summary)}"
                 said = (f"    {each.role}: {each.text}" for each in places)

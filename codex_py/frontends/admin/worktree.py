@@ -16,7 +16,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     home = command_config(options, environment, warns=False).home
     found = kept_worktrees(home, environment)
     if options.json:
-        return print_json([_data(each) for each in found], indent=2, ensure_ascii=False)
+        return print_json([_data(each) for each in found], indent=2)
     if not found:
         return print_out("There are no worktrees. `--worktree` makes one for a session.\n")
     rows = [("NAME", "STATE", "COMMIT", "SESSION", "PATH")]

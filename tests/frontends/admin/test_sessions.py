@@ -119,6 +119,11 @@ def test_a_search_finds_what_was_said_with_all_the_words(home: Path) -> None:
     ]
     assert [each["id"] for each in found] == [older]
     assert run(home, "search", "no", "such", "words") == (0, "", "")
+    # A control of one byte in 8 bits would steer a terminal.
+    write(home, user("steers\x9b2J"), used_at=3)
+    for command in (["search", "steers"], ["list"]):
+        for form in ([], ["--json"]):
+            assert "\x9b" not in run(home, *command, *form)[1]
     assert run(home, "search", "--limit", "1", "race")[1].count(newer) == 1
     assert run(home, "search")[0] == 2
 
