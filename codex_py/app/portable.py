@@ -21,11 +21,9 @@ from codex_py.protocol.json_fields import json_object
 from codex_py.protocol.messages import decode_json, encode_json
 from codex_py.rollout.git_info import git_info
 from codex_py.rollout.index import thread_names
-from codex_py.rollout.records import home_of, read_meta
+from codex_py.rollout.records import MAX_LINE_BYTES, home_of, read_meta
 
 FORMAT: Final = "codex-py-portable-session"
-MAX_LINE: Final = 1 << 26
-"""Bytes."""
 MAX_PATCH: Final = 1 << 23
 """Characters."""
 _OPAQUE: Final = "encrypted_content"
@@ -72,7 +70,7 @@ def export_portable(path: Path, environment: Mapping[str, str], file: BinaryIO) 
     file.write(encode_json(header) + b"\n")
     damaged = 0
     with path.open("rb") as lines:
-        for line in lines:
+        while line := lines.readline(MAX_LINE_BYTES):
             try:
                 text = encode_json(mapped(decode_json(line), lambda text: redact(marked(text))))
             except (ValueError, RecursionError):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from codex_py.app.portable import FORMAT, MAX_LINE, MAX_PATCH, mapped, placed
+from codex_py.app.portable import FORMAT, MAX_PATCH, mapped, placed
 from codex_py.config.paths import project_root
 from codex_py.errors import ExitCode, PatchError, SessionError
 from codex_py.filesystem.ordinary import open_ordinary
@@ -21,7 +21,7 @@ from codex_py.protocol.ids import is_thread_id, new_thread_id
 from codex_py.protocol.json_fields import as_object, text_field
 from codex_py.protocol.messages import decode_json, encode_json
 from codex_py.rollout.index import files_of_thread, rename_thread
-from codex_py.rollout.records import SessionMeta, session_path, thread_id_of
+from codex_py.rollout.records import MAX_LINE_BYTES, SessionMeta, session_path, thread_id_of
 
 _MAX_BYTES: Final = 1 << 30
 _MARK: Final = re.compile(r"codex-portable-[0-9a-f]{32}")
@@ -111,8 +111,8 @@ def _reading(source: Path) -> Generator[BinaryIO]:
 
 
 def _lines(file: BinaryIO) -> Iterator[Any]:
-    while line := file.readline(MAX_LINE + 1):
-        if len(line) > MAX_LINE:
+    while line := file.readline(MAX_LINE_BYTES + 1):
+        if len(line) > MAX_LINE_BYTES:
             raise _Unfit("a line has more than 64 MB")
         yield decode_json(line)
 

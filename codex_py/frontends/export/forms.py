@@ -1,16 +1,19 @@
-"""The forms in which a conversation can be written."""
+"""The forms in which a conversation can be written, and JSON; docs/sessions.md describes that."""
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
+from codex_py import __version__
 from codex_py.app.loading import load
 from codex_py.frontends.command_parser import UsageError
 from codex_py.frontends.export.document import Document, Shortener
+from codex_py.protocol.event_data import item_data, plain_data
 
 FORMS = {
     "md": "codex_py.frontends.export.markdown:markdown",
-    "json": "codex_py.frontends.export.data:json_document",
+    "json": "codex_py.frontends.export.forms:json_document",
     "html": "codex_py.frontends.export.page:page",
 }
 """The writer of each form."""
@@ -30,3 +33,28 @@ def writer_for(path: Path | None, form: str | None = None) -> Writer:
         raise UsageError(f"say in which form: --format {', '.join(FORMS)}")
     # The page needs a reader of Markdown, which takes 40 ms.
     return load(FORMS[form])
+
+
+def json_document(document: Document, shortener: Shortener) -> Iterator[str]:
+    head = {
+        "format": "codex-py-conversation",
+        "format_version": 1,
+        "written_by": f"codex-py {__version__}",
+        "thread_id": document.thread_id,
+        "name": document.name,
+        "cwd": document.cwd,
+        "model": document.model,
+        "model_provider": document.provider,
+        "began": document.began or None,
+        "usage": plain_data(document.usage),
+    }
+    yield json.dumps(head, indent=2).removesuffix("\n}")
+    yield ',\n  "items": ['
+    separator = "\n    "
+    for item in document.items:
+        data = item_data(item)
+        if item.type in {"command_execution", "file_change", "mcp_tool_call"}:
+            data = shortener.value(data)
+        yield separator + json.dumps(data)
+        separator = ",\n    "
+    yield f'\n  ],\n  "shortened": {shortener.count}\n}}\n'
