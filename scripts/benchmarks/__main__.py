@@ -16,6 +16,7 @@ from scripts.benchmarks.samples import Benchmark, Sample
 from scripts.benchmarks.sandbox import sandbox
 from scripts.benchmarks.server import BenchmarkServer
 from scripts.benchmarks.terminal import terminal, terminal_start
+from scripts.benchmarks.undo import undo
 from scripts.benchmarks.wires import wires
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +28,7 @@ _BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "tools": (samples.tools, 3),
     "stream": (samples.stream, 5),
     "arguments": (samples.arguments, 5),
+    "undo": (undo, 3),
     "parallel": (samples.parallel, 3),
     "wires": (wires, 3),
     "output": (samples.output, 5),
@@ -65,9 +67,9 @@ def main() -> None:
 
 
 def _compared(name: str, agents: Sequence[Agent]) -> Sequence[Agent]:
-    """Who takes part: Codex has no `apply` of files, but git has; ways to hold a command, APIs, subagents of a name that is not searched for,
-    and what only we promise of sessions are ours alone."""
-    if name in {"sandbox", "wires", "agents", "resume-large", "sessions"}:
+    """Who takes part: Codex has no `apply` of files, but git has; ways to hold a command, APIs, undo, subagents of a name that is not
+    searched for, and what only we promise of sessions are ours alone."""
+    if name in {"sandbox", "wires", "agents", "undo", "resume-large", "sessions"}:
         return agents[:1]
     if not name.startswith("patch"):
         return agents

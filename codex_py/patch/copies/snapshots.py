@@ -93,15 +93,15 @@ class Snapshots:
             NoCopies: the work tree cannot be copied, or is too large.
         """
         with self.store.locked():
-            is_first = self.store.open()
+            self.store.open()
             try:
-                return self._take(with_ignored=is_first)
+                return self._take()
             except NoCopies as error:
                 if error.is_too_large:
                     raise
                 # It may be damaged, or has lost objects of the user's repository.
                 self.store.empty()
-                return self._take(with_ignored=True)
+                return self._take()
 
     def changes(self, old: Snapshot, new: Snapshot) -> Changes:
         """What differs between two copies. Raises a `NoCopies`."""
@@ -136,22 +136,27 @@ class Snapshots:
         """Those of the paths, relative to the root, that are in the last copy. Raises a `NoCopies`."""
         return set(map(os.fsdecode, self.store.names("ls-files", "-z", "--", *paths)))
 
-    def _take(self, *, with_ignored: bool) -> Snapshot:
-        tree, modes = self._state()
-        others = ("ls-files", "-z", "-o", "--exclude-standard")
-        ignored: list[bytes] = []
+    def _take(self) -> Snapshot:
+        tree, modes, known, left_before = self._state()
         # Side by side: each spends its time in the file system.
         with ThreadPoolExecutor(1) as pool:
-            listed = pool.submit(self._names, *others)
+            listing = pool.submit(
+                self._names, "ls-files", "-z", "-o", "--directory", "--no-empty-directory"
+            )
             changed = self._names("diff-files", "-z", "--name-only", "--ignore-submodules=all")
-            if with_ignored:
-                found = self._names(*others, "-i", "--directory")
-                ignored = [name for name in found if name[-1:] != b"/"][:_MAX_IGNORED]
-            new = listed.result()
-        if len(new) + len(changed) > _MAX_NEW:
+            others = _digest(listing.result())
+        limits = dict.fromkeys(changed, _MAX_FILE_BYTES)
+        may_be_new = others != known or any(name.endswith(b".gitignore") for name in changed)
+        if not may_be_new:
+            # What was left out may be smaller now.
+            limits |= dict.fromkeys(left_before, _MAX_IGNORED_BYTES)
+        else:
+            words = ("ls-files", "-z", "-o", "--exclude-standard")
+            ignored = [n for n in self._names(*words, "-i", "--directory") if n[-1:] != b"/"]
+            limits |= dict.fromkeys(ignored[:_MAX_IGNORED], _MAX_IGNORED_BYTES)
+            limits |= dict.fromkeys(self._names(*words), _MAX_FILE_BYTES)
+        if len(limits) > _MAX_NEW:
             raise NoCopies(f"{self.root} has too many files", is_too_large=True)
-        limits = dict.fromkeys(ignored, _MAX_IGNORED_BYTES)
-        limits |= dict.fromkeys((*changed, *new), _MAX_FILE_BYTES)
         copied: list[bytes] = []
         left_out: list[bytes] = []
         unkept: dict[str, tuple[int, int]] = {}
@@ -178,36 +183,36 @@ class Snapshots:
                         (found.st_size, found.st_mtime_ns) if is_file else (0, 0)
                     )
         removed = [name for name in left_out if name in set(changed)]
-        if copied or removed or not tree:
-            tree = self._written(copied, removed, modes)
+        has_changed = bool(copied or removed or not tree)
+        if has_changed:
+            tree = self._written(copied, removed)
+        if has_changed or may_be_new:
+            # What was listed is not what is left once it is copied.
+            listed = "" if has_changed and may_be_new else others
+            state = [tree, modes, listed, [os.fsdecode(name) for name in left_out]]
+            (self.store.path / "state").write_text(json.dumps(state), encoding="ascii")
         return Snapshot(tree, modes, unkept)
 
-    def _written(
-        self, copied: Sequence[bytes], removed: Sequence[bytes], modes: Mapping[str, int]
-    ) -> str:
+    def _written(self, copied: Sequence[bytes], removed: Sequence[bytes]) -> str:
         """Bring the index up to date; the id of its tree."""
-        state = self.store.path / "state"
-        state.unlink(missing_ok=True)
-        for names, *words in (
-            (removed, "--force-remove"),
-            (copied, "--add", "--remove", "--replace"),
-        ):
+        (self.store.path / "state").unlink(missing_ok=True)
+        add = ("--add", "--remove", "--replace")
+        for names, *words in ((removed, "--force-remove"), (copied, *add)):
             if names:
                 stdin = b"".join(name + b"\0" for name in names)
                 self.store.run("update-index", "-z", *words, "--stdin", stdin=stdin)
         words = ("write-tree", "--missing-ok")
         tree = self.store.run(*words, is_on_its_own=True).decode().strip()
-        state.write_text(json.dumps([tree, modes]), encoding="ascii")
         self.store.weigh()
         return tree
 
-    def _state(self) -> tuple[str, dict[str, int]]:
-        """The tree of the last copy, empty if there is none, and its unusual modes."""
+    def _state(self) -> tuple[str, dict[str, int], str, list[bytes]]:
+        """Of the last copy: tree, unusual modes, a digest of what was listed beside it, and what it left out."""
         try:
-            tree, modes = json.loads((self.store.path / "state").read_bytes())
+            tree, modes, others, left_out = json.loads((self.store.path / "state").read_bytes())
         except (OSError, ValueError):
-            return "", {}
-        return tree, modes
+            return "", {}, "", []
+        return tree, modes, others, [os.fsencode(name) for name in left_out]
 
     def _names(self, *words: str) -> list[bytes]:
         return self.store.names(*words, timeout_s=self._list_s)
@@ -273,3 +278,7 @@ def _is_kept(root: Path, name: bytes, found: os.stat_result, limit: int) -> bool
 def _usual_modes() -> Mapping[int, int]:
     """The permission bits of new files: of those that are executable by 0o100, of others by 0."""
     return {0: permissions_by_umask(0o666), 0o100: permissions_by_umask(0o777)}
+
+
+def _digest(names: Sequence[bytes]) -> str:
+    return hashlib.sha256(b"\0".join(names)).hexdigest()

@@ -77,10 +77,10 @@ class Store:
         except OSError as error:
             raise NoCopies(f"{self.path} cannot be written ({error})") from error
 
-    def open(self) -> bool:
-        """Make the store, or bring it up to date; with the lock. False if this object has done so before."""
+    def open(self) -> None:
+        """Make the store, or bring it up to date, once; with the lock."""
         if self._git is not None:
-            return False
+            return
         if self._dot_git is None and _is_too_general(self._root, self._environment):
             raise NoCopies(f"{self._root} is no project", is_too_large=True)
         git = find_git(self._root, self._environment)
@@ -94,7 +94,6 @@ class Store:
         }
         variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = self._set_up()
         self._git = replace(git, variables={**git.variables, **variables})
-        return True
 
     def run(
         self,

@@ -140,6 +140,32 @@ def test_a_file_that_grows_too_large_is_not_kept_as_it_was(root: Path):
     assert snapshots.take() == after
 
 
+def test_what_is_new_is_seen_however_often_nothing_was(root: Path):
+    (root / "ignored.log").touch()
+    snapshots = copies(root)
+    before = [snapshots.take() for _ in range(3)][-1]
+    (root / "src" / "new").touch()
+    (root / "folder").mkdir()
+    (root / "folder" / "new").touch()
+    after = [snapshots.take() for _ in range(3)][-1]
+    (root / ".gitignore").write_text("", encoding="utf-8")
+    (root / "src" / "was ignored.log").touch()
+    last = snapshots.take()
+    names = [
+        [change.path for change in snapshots.changes(*pair).files]
+        for pair in ((before, after), (after, last))
+    ]
+    assert names == [["folder/new", "src/new"], [".gitignore", "src/was ignored.log"]]
+
+
+def test_an_ignored_file_is_kept_only_if_it_is_small(root: Path):
+    (root / "large.log").write_bytes(b"x" * 2_000_000)
+    snapshots = copies(root)
+    before = [snapshots.take() for _ in range(3)][-1]
+    (root / "large.log").write_bytes(b"y" * 3_000_000)
+    assert snapshots.changes(before, snapshots.take()) == ([], [], ["large.log"])
+
+
 def test_a_submodule_and_a_file_named_like_one_do_not_matter(root: Path):
     (root / "sub").mkdir()
     (root / "sub" / ".git").write_text("gitdir: /nowhere\n", encoding="utf-8")
