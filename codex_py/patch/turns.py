@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from codex_py.errors import PatchError
-from codex_py.filesystem.git import find_dot_git
+from codex_py.filesystem.git import git_folder
 from codex_py.filesystem.own import lock
 from codex_py.patch.copies.snapshots import Changes, Snapshot, Snapshots, stores
 from codex_py.patch.copies.store import NoCopies
@@ -113,6 +113,7 @@ class TurnRecorder:
             )
             lock(self._record, 0)
             self._write_record()
+            problem.unlink(missing_ok=True)
         except (NoCopies, OSError) as error:
             self._before = None
             self._gave_up = True
@@ -145,7 +146,7 @@ class TurnRecorder:
             if is_kept and diff:
                 number = self._number(prompts, is_new=is_new)
                 turn = TurnOfEntry(self._thread_id, number, tuple(self._patches))
-                self._journal.record(_entry(self.root, self._net, changes, turn))
+                self._journal.record(_entry(self._net, changes, turn))
                 self._last_number = number
             return diff
         finally:
@@ -162,23 +163,19 @@ class TurnRecorder:
             changes = self._snapshots.changes(self._before, after)
         except NoCopies as error:
             raise PatchError(str(error), kind="file") from error
-        self._net.add(_patched(self.root, changes))
+        self._net.add(changes.files)
         return changes
 
     def _add_later(self, changes: Changes) -> None:
         """Add what patches changed where the copies did not see it."""
-        later = [_as_patched(file) for file in self._later.files()]
-        inside = {
-            os.path.relpath(file.path, self.root): file
-            for file in later
-            if file.path.is_relative_to(self.root)
-        }
-        seen = {change.path for change in changes.files}
+        root = self.root
+        later = {str(file.path): file for file in map(_as_patched, self._later.files())}
+        inside = [os.path.relpath(path, root) for path in later if Path(path).is_relative_to(root)]
+        seen = {str(file.path) for file in changes.files}
         if inside:
             with suppress(NoCopies):
-                seen |= self._snapshots.known(list(inside))
-        seen_paths = {self.root / name for name in seen}
-        self._net.add([file for file in later if file.path not in seen_paths])
+                seen |= {str(root / name) for name in self._snapshots.known(inside)}
+        self._net.add([file for path, file in later.items() if path not in seen])
 
     def _number(self, prompts: int, *, is_new: bool) -> int:
         if self._last_number is None:
@@ -243,8 +240,12 @@ def problem_of(home: Path, cwd: Path, environment: Mapping[str, str]) -> str | N
 def snapshots_of(home: Path, cwd: Path, environment: Mapping[str, str]) -> Snapshots:
     """The copies of the repository of a folder, or of the folder itself."""
     folder = Path(os.path.realpath(cwd))
-    dot_git = find_dot_git(folder)
-    return Snapshots(home, folder if dot_git is None else dot_git.parent, dot_git, environment)
+    for root in (folder, *folder.parents):
+        # An empty folder of this name is no repository, such as one that a sandbox left behind.
+        with suppress(OSError, ValueError):
+            if (git_folder(root / ".git") / "HEAD").exists():
+                return Snapshots(home, root, root / ".git", environment)
+    return Snapshots(home, folder, None, environment)
 
 
 def _recover(home: Path, record: "_Record", environment: Mapping[str, str]) -> None:
@@ -252,11 +253,11 @@ def _recover(home: Path, record: "_Record", environment: Mapping[str, str]) -> N
     snapshots = snapshots_of(home, root, environment)
     changes = snapshots.changes(record.before, snapshots.take())
     net = NetChanges()
-    net.add(_patched(root, changes))
+    net.add(changes.files)
     number = _last_number(journal, record.thread_id) + 1
     turn = TurnOfEntry(record.thread_id, number, tuple(record.patches), is_cut_off=True)
     if net.files():
-        journal.record(_entry(root, net, changes, turn))
+        journal.record(_entry(net, changes, turn))
 
 
 @frozen
@@ -293,33 +294,19 @@ def _last_number(journal: Journal, thread_id: str) -> int:
     return last
 
 
-def _patched(root: Path, changes: Changes) -> list[PatchedFile]:
-    return [
-        PatchedFile.of(
-            root / path,
-            old.data if old else None,
-            new.data if new else None,
-            old_mode=old.mode if old else None,
-            new_mode=new.mode if new else None,
-        )
-        for path, old, new in changes.files
-    ]
-
-
 def _as_patched(file: NetFile) -> PatchedFile:
     old_mode, new_mode = file.old_mode, file.new_mode
     return PatchedFile.of(Path(file.path), file.old, file.new, old_mode=old_mode, new_mode=new_mode)
 
 
-def _entry(root: Path, net: NetChanges, changes: Changes, turn: TurnOfEntry) -> Entry:
+def _entry(net: NetChanges, changes: Changes, turn: TurnOfEntry) -> Entry:
     """An entry with changes that were made already."""
     files = net.files()
-    unkept = [str(root / path) for path in changes.unkept]
-    unkept += [file.path for file in files if not file.is_known]
+    unkept = (*changes.unkept, *(file.path for file in files if not file.is_known))
     return Entry(
         [_change(file) for file in files if file.is_known],
-        made=[str(root / path) for path in changes.folders],
-        turn=replace(turn, unkept=tuple(unkept)),
+        made=changes.folders,
+        turn=replace(turn, unkept=unkept),
     )
 
 

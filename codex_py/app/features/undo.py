@@ -6,8 +6,9 @@ What a command in the background changes after a turn has ended belongs to the n
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 from codex_py.app.loading import load
@@ -78,8 +79,7 @@ class Undo:
             return await inner(use)
         self._running += 1
         try:
-            async with self._lock:
-                await asyncio.to_thread(recorder.copy_before)
+            await self._in_thread(recorder.copy_before)
             return await inner(use)
         finally:
             self._running -= 1
@@ -95,11 +95,10 @@ class Undo:
             self._copying = asyncio.create_task(self._copy(recorder))
 
     async def _copy(self, recorder: Any) -> None:
-        async with self._lock:
-            started_s = time.monotonic()
-            await asyncio.to_thread(recorder.copy_after)
-            self._copied_at_s = time.monotonic()
-            self._copy_took_s = self._copied_at_s - started_s
+        started_s = time.monotonic()
+        await self._in_thread(recorder.copy_after)
+        self._copied_at_s = time.monotonic()
+        self._copy_took_s = self._copied_at_s - started_s
 
     @asynccontextmanager
     async def _around_turn(self, turn: TurnStart) -> AsyncGenerator[None]:
@@ -120,18 +119,30 @@ class Undo:
         if self._copying is not None:
             await self._copying
             self._copying = None
-        prompts = len(self._thread.past_prompts())
-        is_kept = self._is_on and self._top is self
+        end = partial(
+            self._recorder.end_turn,
+            len(self._thread.past_prompts()),
+            is_new=turn.prompt is not None,
+            is_kept=self._is_on and self._top is self,
+        )
         try:
-            async with self._lock:
-                self._diff = await asyncio.to_thread(
-                    self._recorder.end_turn,
-                    prompts,
-                    is_new=turn.prompt is not None,
-                    is_kept=is_kept,
-                )
+            self._diff = await self._in_thread(end)
         except (CodexError, OSError) as error:
             self._thread.warn(f"What this turn changed cannot be undone: {error}")
+
+    async def _in_thread(self, work: Callable[[], Any]) -> Any:
+        """Let the recorder work, one thing after the other. A cancellation waits for the end: a thread cannot be stopped."""
+        async with self._lock:
+            working = asyncio.ensure_future(asyncio.to_thread(work))
+            cancelled: asyncio.CancelledError | None = None
+            while not working.done():
+                try:
+                    await asyncio.wait([working])
+                except asyncio.CancelledError as error:
+                    cancelled = error
+            if cancelled is not None:
+                raise cancelled
+            return working.result()
 
     def _turn_facts(self) -> Mapping[str, Any]:
         return {"diff": self._diff} if self._diff else {}

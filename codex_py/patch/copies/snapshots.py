@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 from codex_py.patch.copies.store import NoCopies, Store
 from codex_py.patch.files.modes import permissions_by_umask
+from codex_py.protocol.patched_file import PatchedFile
 
 _MAX_FILE_BYTES: Final = 10 * 1024 * 1024
 _MAX_IGNORED_BYTES: Final = 1024 * 1024
@@ -45,23 +46,10 @@ class Snapshot:
     """Files that were left out, with size and time of change."""
 
 
-class Version(NamedTuple):
-    """A file at one time."""
-
-    mode: int
-    """As `st_mode`."""
-    data: bytes
-    """The target of a link."""
-
-
-class Change(NamedTuple):
-    path: str
-    old: Version | None
-    new: Version | None
-
-
 class Changes(NamedTuple):
-    files: list[Change]
+    """Paths are absolute."""
+
+    files: list[PatchedFile]
     folders: list[str]
     """New ones, the outermost first."""
     unkept: list[str]
@@ -106,31 +94,42 @@ class Snapshots:
     def changes(self, old: Snapshot, new: Snapshot) -> Changes:
         """What differs between two copies. Raises a `NoCopies`."""
         unkept = {name for name, _ in set(old.unkept.items()) ^ set(new.unkept.items())}
-        if old.tree == new.tree:
-            return Changes([], [], sorted(unkept))
         words = ("diff-tree", "-r", "-t", "-z", "--no-renames", "--raw", old.tree, new.tree)
-        fields = self.store.run(*words, is_on_its_own=True).split(b"\0")
-        found: list[tuple[str, _Side, _Side]] = []
+        is_same = old.tree == new.tree
+        fields = [] if is_same else self.store.run(*words, is_on_its_own=True).split(b"\0")
+        found: list[tuple[str, list[tuple[int, str]]]] = []
         folders: list[str] = []
         for meta, name in zip(fields[::2], fields[1::2], strict=False):
-            modes, ids = meta.decode().removeprefix(":").split()[:2], meta.decode().split()[2:4]
-            path, sides = os.fsdecode(name), [_Side(*side) for side in zip(modes, ids, strict=True)]
-            if sides[1].is_folder and not sides[0].is_folder:
-                folders.append(path)
-            found.append((path, sides[0], sides[1]))
-        blobs = self._blobs({side.id for _, *sides in found for side in sides if side.is_there})
-        files: list[Change] = []
-        for path, before, after in found:
-            if all(side.id in blobs or not side.is_there for side in (before, after)):
-                change = Change(
-                    path,
-                    before.version(blobs, old.modes.get(path)),
-                    after.version(blobs, new.modes.get(path)),
-                )
-                files += [change] if change.old or change.new else []
-            else:
+            *modes, old_id, new_id = meta.decode().removeprefix(":").split()[:4]
+            sides = [(int(m, 8), i) for m, i in zip(modes, (old_id, new_id), strict=True)]
+            if stat.S_ISDIR(sides[1][0]) and not stat.S_ISDIR(sides[0][0]):
+                folders.append(str(self.root / os.fsdecode(name)))
+            # A folder is nothing but its files.
+            found.append(
+                (os.fsdecode(name), [(0, i) if stat.S_ISDIR(m) else (m, i) for m, i in sides])
+            )
+        blobs = self._blobs({name for _, sides in found for mode, name in sides if mode})
+        usual = _usual_modes()
+        files: list[PatchedFile] = []
+        for path, sides in found:
+            if any(mode and name not in blobs for mode, name in sides):
                 unkept.add(path)
-        return Changes(files, folders, sorted(unkept))
+                continue
+            # git keeps one of the permission bits.
+            old_mode, new_mode = (
+                stat.S_IFREG | copy.modes.get(path, usual[mode & 0o100])
+                if stat.S_ISREG(mode)
+                else mode or None
+                for (mode, _), copy in zip(sides, (old, new), strict=True)
+            )
+            before, after = (blobs[name] if mode else None for mode, name in sides)
+            if before is not None or after is not None:
+                files.append(
+                    PatchedFile.of(
+                        self.root / path, before, after, old_mode=old_mode, new_mode=new_mode
+                    )
+                )
+        return Changes(files, folders, [str(self.root / path) for path in sorted(unkept)])
 
     def known(self, paths: Sequence[str]) -> set[str]:
         """Those of the paths, relative to the root, that are in the last copy. Raises a `NoCopies`."""
@@ -238,23 +237,6 @@ class Snapshots:
             if digest.hexdigest() == name:
                 blobs[name] = contents
         return blobs
-
-
-class _Side:
-    """An entry of a tree."""
-
-    def __init__(self, mode: str, name: str) -> None:
-        self.mode, self.id = int(mode, 8), name
-        self.is_folder = stat.S_ISDIR(self.mode)
-        self.is_there = bool(self.mode) and not self.is_folder
-
-    def version(self, blobs: Mapping[str, bytes], mode: int | None) -> Version | None:
-        if not self.is_there:
-            return None
-        if stat.S_ISREG(self.mode):
-            bits = _usual_modes()[self.mode & 0o100] if mode is None else mode
-            return Version(stat.S_IFREG | bits, blobs[self.id])
-        return Version(self.mode, blobs[self.id])
 
 
 def stores(home: Path) -> Path:

@@ -1,6 +1,9 @@
 """What a turn changed: in its last event, and in the journal."""
 
 import asyncio
+import json
+import signal
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -121,6 +124,13 @@ def test_the_switch_turns_copies_off(place: Workplace):
     assert not (place.home / "codex-py").exists()
 
 
+def test_an_empty_folder_named_like_a_repository_above_is_none(place: Workplace):
+    (place.cwd.parent / ".git").mkdir()
+    (place.cwd.parent / "elsewhere").touch()
+    diff = turn(place, command("c", f"echo 1 >a; rm {place.cwd.parent}/elsewhere"))
+    assert diff.count("diff --git") == 1
+
+
 def test_a_resumed_session_counts_its_turns_on(place: Workplace):
     turn(place, command("c1", "echo 1 >a"))
     turn(place, args=("resume", "--last", "look"))
@@ -138,3 +148,19 @@ def test_the_commands_of_a_subagent_belong_to_the_turn(place: Workplace):
         outcome = place.run(server)
     assert "+++ b/c" in outcome.events[-1]["diff"]
     assert len(Journal(place.home, place.cwd).numbers()) == 1
+
+
+def test_a_turn_that_is_interrupted_is_kept_and_shown(place: Workplace):
+    line = "echo 1 >a; touch ready; sleep 60"
+    with ScriptedServer([command("c", line)]) as server:
+        place.configure(server)
+        with place.start(stderr=subprocess.DEVNULL) as program:
+            wait = 'until [ -e "$1" ]; do sleep 0.02; done'
+            ready = place.cwd / "ready"
+            subprocess.run(["timeout", "30", "sh", "-c", wait, "sh", ready], check=True)
+            program.send_signal(signal.SIGINT)
+            out, _ = program.communicate(timeout=30)
+    last = json.loads(out.splitlines()[-1])
+    assert (last["type"], "+++ b/a" in last["diff"]) == ("turn.failed", True)
+    assert len(Journal(place.home, place.cwd).numbers()) == 1
+    assert list((place.home / "codex-py" / "undo").glob("*/*.turn")) == []

@@ -6,11 +6,15 @@ import stat
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
-from codex_py.patch.copies.snapshots import Change, Snapshots, Version
+from codex_py.patch.copies.snapshots import Changes, Snapshots
 from codex_py.patch.copies.store import NoCopies
+
+Version: TypeAlias = tuple[int, bytes]
+Change: TypeAlias = tuple[str, Version | None, Version | None]
 
 FILE, PROGRAM = stat.S_IFREG | 0o644, stat.S_IFREG | 0o755
 
@@ -45,6 +49,18 @@ def copies(root: Path, environment: Mapping[str, str] = os.environ) -> Snapshots
     return Snapshots(home, root, dot_git if dot_git.exists() else None, environment)
 
 
+def changed(root: Path, changes: Changes) -> list[Change]:
+    """By path relative to the root: mode and contents, before and after."""
+    return [
+        (
+            str(file.path.relative_to(root)),
+            None if file.old is None else (file.old_mode or 0, file.old),
+            None if file.new is None else (file.new_mode or 0, file.new),
+        )
+        for file in changes.files
+    ]
+
+
 def contents(root: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
@@ -69,19 +85,19 @@ def test_every_kind_of_change_is_seen_and_the_users_repository_is_untouched(root
     (root / "new\nname\udcff").symlink_to("nowhere")
     os.mkfifo(root / "pipe")
     changes = snapshots.changes(before, snapshots.take())
-    assert sorted(changes.files) == [
-        Change("a", Version(FILE, b"edited\n"), Version(FILE, b"\0\r\nbinary")),
-        Change("ignored.log", Version(FILE, b"i\n"), None),
-        Change("new\nname\udcff", None, Version(stat.S_IFLNK, b"nowhere")),
-        Change("old link", Version(stat.S_IFLNK, b"a"), None),
-        Change("private", Version(stat.S_IFREG | 0o600, b"p\n"), None),
-        Change("src", None, Version(FILE, b"a file now\n")),
-        Change("src/b", Version(FILE, b"b\n"), None),
-        Change("src/c", Version(FILE, b"c\n"), None),
-        Change("untracked", Version(FILE, b"u\n"), None),
-        Change("untracked/below", None, Version(PROGRAM, b"")),
+    assert sorted(changed(root, changes)) == [
+        ("a", (FILE, b"edited\n"), (FILE, b"\0\r\nbinary")),
+        ("ignored.log", (FILE, b"i\n"), None),
+        ("new\nname\udcff", None, (stat.S_IFLNK, b"nowhere")),
+        ("old link", (stat.S_IFLNK, b"a"), None),
+        ("private", (stat.S_IFREG | 0o600, b"p\n"), None),
+        ("src", None, (FILE, b"a file now\n")),
+        ("src/b", (FILE, b"b\n"), None),
+        ("src/c", (FILE, b"c\n"), None),
+        ("untracked", (FILE, b"u\n"), None),
+        ("untracked/below", None, (PROGRAM, b"")),
     ]
-    assert (changes.folders, changes.unkept) == (["untracked"], [])
+    assert (changes.folders, changes.unkept) == ([str(root / "untracked")], [])
     assert contents(root / ".git") == repository
 
 
@@ -107,7 +123,7 @@ def test_nothing_that_a_repository_names_is_run_or_changes_what_is_kept(root: Pa
     before = snapshots.take()
     (root / "a").unlink()
     changes = snapshots.changes(before, snapshots.take())
-    assert changes.files == [Change("a", Version(FILE, b"one\r\ntwo\n$Id$\n"), None)]
+    assert changed(root, changes) == [("a", (FILE, b"one\r\ntwo\n$Id$\n"), None)]
     assert not trace.exists()
 
 
@@ -127,7 +143,7 @@ def test_what_is_not_kept_is_named_if_it_changed(root: Path):
     assert set(before.unkept) == {"large", "nested/"}
     (root / "large").unlink()
     (root / ".GIT" / "config").unlink()
-    assert snapshots.changes(before, snapshots.take()) == ([], [], ["large"])
+    assert snapshots.changes(before, snapshots.take()) == ([], [], [str(root / "large")])
 
 
 def test_a_file_that_grows_too_large_is_not_kept_as_it_was(root: Path):
@@ -136,7 +152,10 @@ def test_a_file_that_grows_too_large_is_not_kept_as_it_was(root: Path):
     with (root / "a").open("ab") as file:
         file.truncate(11 * 1024**2)
     changes = snapshots.changes(before, after := snapshots.take())
-    assert (changes.files, changes.unkept) == ([Change("a", Version(FILE, b"a\n"), None)], ["a"])
+    assert (changed(root, changes), changes.unkept) == (
+        [("a", (FILE, b"a\n"), None)],
+        [str(root / "a")],
+    )
     assert snapshots.take() == after
 
 
@@ -152,7 +171,7 @@ def test_what_is_new_is_seen_however_often_nothing_was(root: Path):
     (root / "src" / "was ignored.log").touch()
     last = snapshots.take()
     names = [
-        [change.path for change in snapshots.changes(*pair).files]
+        [name for name, *_ in changed(root, snapshots.changes(*pair))]
         for pair in ((before, after), (after, last))
     ]
     assert names == [["folder/new", "src/new"], [".gitignore", "src/was ignored.log"]]
@@ -163,7 +182,7 @@ def test_an_ignored_file_is_kept_only_if_it_is_small(root: Path):
     snapshots = copies(root)
     before = [snapshots.take() for _ in range(3)][-1]
     (root / "large.log").write_bytes(b"y" * 3_000_000)
-    assert snapshots.changes(before, snapshots.take()) == ([], [], ["large.log"])
+    assert snapshots.changes(before, snapshots.take()) == ([], [], [str(root / "large.log")])
 
 
 def test_a_submodule_and_a_file_named_like_one_do_not_matter(root: Path):
@@ -175,7 +194,9 @@ def test_a_submodule_and_a_file_named_like_one_do_not_matter(root: Path):
     snapshots = copies(root)
     before = snapshots.take()
     (root / "a").unlink()
-    assert [change.path for change in snapshots.changes(before, snapshots.take()).files] == ["a"]
+    assert [name for name, *_ in changed(root, snapshots.changes(before, snapshots.take()))] == [
+        "a"
+    ]
 
 
 def test_objects_that_the_user_lost_are_copied_again(root: Path):
@@ -189,10 +210,10 @@ def test_objects_that_the_user_lost_are_copied_again(root: Path):
     later = copies(root)
     before = later.take()
     shutil.rmtree(root / "src")
-    found = later.changes(before, later.take()).files
+    found = changed(root, later.changes(before, later.take()))
     assert found == [
-        Change("src/b", Version(FILE, b"b\n"), None),
-        Change("src/c", Version(FILE, b"c\n"), None),
+        ("src/b", (FILE, b"b\n"), None),
+        ("src/c", (FILE, b"c\n"), None),
     ]
 
 
@@ -205,8 +226,8 @@ def test_a_repository_that_is_gone_at_the_end_is_reported_not_guessed(root: Path
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     changes = snapshots.changes(before, snapshots.take())
     # Only the repository had what was committed.
-    assert changes.files == [Change("new", Version(FILE, b"n\n"), None)]
-    assert changes.unkept == ["src/b", "src/c"]
+    assert changed(root, changes) == [("new", (FILE, b"n\n"), None)]
+    assert changes.unkept == [str(root / "src/b"), str(root / "src/c")]
 
 
 def test_a_damaged_store_is_begun_anew(root: Path):
@@ -226,7 +247,9 @@ def test_a_folder_without_a_repository_is_copied_if_it_is_a_project(tmp_path: Pa
     snapshots = copies(root)
     before = snapshots.take()
     (root / "a").unlink()
-    assert [change.path for change in snapshots.changes(before, snapshots.take()).files] == ["a"]
+    assert [name for name, *_ in changed(root, snapshots.changes(before, snapshots.take()))] == [
+        "a"
+    ]
     for folder in (root, tmp_path):
         with pytest.raises(NoCopies, match="is no project"):
             copies(folder, {**os.environ, "HOME": str(root)}).take()

@@ -194,7 +194,8 @@ async def _take_back(context: CommandContext, _: str, *, redo: bool = False) -> 
         plan, paths = await asyncio.to_thread(work)
     except EditedSince as error:
         context.transcript.print(diff_cell(error.diff, fold=False))
-        context.transcript.notice("To undo it all the same: codex-py undo --force")
+        command = "redo" if redo else "undo"
+        context.transcript.notice(f"To do so all the same: codex-py {command} --force")
         raise
     undone = find_patch(plan.journal, plan.entry.undoes) if redo else plan.entry
     what = "the patch" if undone.turn is None else f"turn {undone.turn.number}"
