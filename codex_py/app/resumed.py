@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from codex_py.app.options import SessionSetup
 from codex_py.app.thread import (
@@ -20,6 +21,9 @@ from codex_py.rollout.reader import StoredSession, read_session
 from codex_py.rollout.records import read_meta, token_count
 from codex_py.rollout.shown import read_shown
 from codex_py.rollout.writer import RolloutWriter, must_be_unused
+
+_SHOWN_BYTES: Final = 32_000_000
+"""Read from the end of the file for display: a terminal shows the last few hundred items."""
 
 
 def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> OpenThread:
@@ -71,7 +75,7 @@ def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> O
         instructions=base,
         provider=stored.meta.model_provider,
         items=stored.items,
-        read_shown=lambda: read_shown(path),
+        read_shown=lambda: read_shown(path, _SHOWN_BYTES),
         usage=stored.usage,
         last_usage=stored.last_usage,
         # A file may lack the model; None would mean a new thread.

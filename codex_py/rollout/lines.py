@@ -92,6 +92,13 @@ class ThreadLines:
                         break
                     yield line
 
+    def near_end(self, size_bytes: int) -> Start | None:
+        """The start of the line with which about so many bytes of the last file are left; None: it has no more."""
+        number = len(self._files) - 1
+        with session_lines(self._files[number][0]) as (_, file):
+            before = file.seek(0, 2) - size_bytes
+            return Start(number, _line_start(file, before)) if before > 0 else None
+
     def last(self, name: str, value: Callable[[Line], T | None]) -> tuple[Start, T] | None:
         """Look from the end for a line of this type, or with this type of event, for which there is a value.
 

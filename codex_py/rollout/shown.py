@@ -4,22 +4,27 @@ from pathlib import Path
 
 from codex_py.protocol.messages import EncodedItem
 from codex_py.rollout.entries import Entry, by_response, compacted, without_last_turns
-from codex_py.rollout.lines import thread_lines
+from codex_py.rollout.lines import ThreadLines
 
 _EVENTS = {"patch_applied", "task_complete", "turn_completed", "thread_rolled_back"}
 
 
-def read_shown(path: Path) -> list[EncodedItem]:
+def read_shown(path: Path, last_bytes: int | None = None) -> list[EncodedItem]:
     """The items of the whole thread, without the turns that were taken back.
 
     Between them are the diffs of patches and the durations of turns, see `RolloutEvents`, and the
     last item of each compaction.
 
+    Args:
+        last_bytes: how much of the end of the file is read, if it is longer.
+
     Raises:
         SessionError: as `read_session`.
     """
     shown: list[Entry] = []
-    for line in thread_lines(path, _EVENTS):
+    lines = ThreadLines(path, _EVENTS)
+    start = None if last_bytes is None else lines.near_end(last_bytes)
+    for line in lines.since(start):
         if line is None:
             continue
         match line.kind, line.payload:
