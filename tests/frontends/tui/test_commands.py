@@ -127,6 +127,17 @@ def test_an_export_has_what_was_said_before_and_since(start: Start, place: Workp
     )
 
 
+def test_the_cost_is_told_by_turns(start: Start) -> None:
+    with ScriptedServer([ANSWER]) as server:
+        program = start(server, "One?")
+        program.wait_for("Hello you.")
+        program.type("/cost")
+        program.press("enter")
+        program.wait_for("total")
+    row = next(line for line in program.text.splitlines() if line.endswith("One?") and "%" in line)
+    assert row.split()[:4] == ["1", "100", "50", "50%"]
+
+
 @pytest.mark.parametrize(
     ("settings", "focus", "sent"),
     [
