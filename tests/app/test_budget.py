@@ -445,13 +445,32 @@ def test_a_turn_fails_that_did_not_wait_for_a_subagent_that_was_stopped(place: W
 
 
 def test_the_time_ends_a_running_command(place: Workplace) -> None:
-    told = talk(place, ScriptedServer([runs(1, command="sleep 60; true")]), "max_time=0.7")
+    told = talk(place, ScriptedServer([runs(1, command="sleep 60; true")]), "max_time=3")
     assert told.error == ("wall_clock", 55)
     server = ScriptedServer([done()], check_prefix=False)
     again = talk(place, server, "max_time=60", resume=told.thread_id)
     assert again.last["type"] == "turn.completed"
     (output,) = (i for i in server.requests[0].input if i["type"] == "function_call_output")
-    assert "aborted: budget reached: the 0.7 seconds" in output["output"]
+    assert "aborted: budget reached: the 3 seconds" in output["output"]
+
+
+def test_the_time_ends_the_start_of_a_server(place: Workplace) -> None:
+    server = ScriptedServer([])
+    slow = 'mcp_servers.slow={command="sleep", args=["60"]}'
+    told = talk(place, server, "max_time=0.7", slow)
+    assert (told.error, server.requests) == (("wall_clock", 55), [])
+
+
+def test_no_further_turn_runs_once_a_limit_is_reached(place: Workplace) -> None:
+    async def work(session: Session) -> TurnResult:
+        await session.run_turn("go")
+        return await session.run_turn("again")
+
+    for budget, code in (("max_time=3", "wall_clock"), ("max_turns=1", "turn_limit")):
+        long = "sleep 60; true" if code == "wall_clock" else "true"
+        server = ScriptedServer([runs(1, command=long)])
+        told = talk(place, server, budget, work=work)
+        assert (told.error[0], len(server.requests)) == (code, 1)
 
 
 def test_the_time_ends_a_stream_that_says_nothing(place: Workplace) -> None:
@@ -513,7 +532,7 @@ def test_exec_stops_at_each_limit_with_its_exit_code(place: Workplace) -> None:
         ("--max-turns=1", 53),
         ("--max-tokens=30k", 54),
         ("--max-cost=0.5", 54),
-        ("--max-time=0.8s", 55),
+        ("--max-time=4s", 55),
     ):
         replies = [runs(1, 29_000, "sleep 30; true" if code == 55 else "true"), runs(2, 10)]
         prices = ["-c", 'model_prices."gpt-5.5"={input=10, output=20}']
