@@ -52,12 +52,11 @@ def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> O
             setup,
             thread_id,
             base,
+            stored.items,
             stored.thread_id,
             continues=not fork,
             provider=stored.meta.model_provider,
         )
-        for item in stored.items:
-            file.response_item(item)
         file.event_msg(token_count(stored.usage, stored.last_usage, settings.context_window))
     name = None if fork else thread_names(config.home).get(stored.thread_id)
     if name is not None and thread_id != stored.thread_id:

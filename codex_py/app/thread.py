@@ -1,6 +1,6 @@
 """Opens new threads, and finds the session file to resume. Part of the composition root. LIGHT."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -59,6 +59,7 @@ def new_file(
     setup: SessionSetup,
     thread_id: str,
     base_instructions: str,
+    items: Iterable[EncodedItem],
     forked_from: str | None = None,
     *,
     continues: bool = False,
@@ -89,7 +90,7 @@ def new_file(
         forked_from_id=forked_from,
         continues_id=forked_from if continues else None,
     )
-    return RolloutWriter.create(config.home, meta, warn=setup.warn)
+    return RolloutWriter.create(config.home, meta, items, warn=setup.warn)
 
 
 def _spawned(parent: ParentThread) -> dict[str, Any]:
@@ -191,13 +192,11 @@ def new_thread(setup: SessionSetup, settings: TurnSettings) -> OpenThread:
     forked_from = parent.thread_id if parent is not None and options.history else None
     context = [*context, *options.history]
     try:
-        file = new_file(setup, thread_id, base, forked_from)
+        file = new_file(setup, thread_id, base, context, forked_from)
     except SessionError as error:
         # The session works without its file, for instance if `$CODEX_HOME` is read-only.
         setup.warn(f"{error}; this session is not kept, as with --ephemeral")
         file = _NoFile()
-    for item in context:
-        file.response_item(item)
     for warning in warnings:
         setup.warn(warning)
     state = ThreadState(

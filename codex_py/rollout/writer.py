@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -108,8 +108,15 @@ class RolloutWriter:
         self._unwritten = bytearray(b"\n" if cut else b"")
 
     @classmethod
-    def create(cls, home: Path, meta: SessionMeta, *, warn: Callable[[str], None]) -> Self:
-        """Create the file of a new thread, with its metadata.
+    def create(
+        cls,
+        home: Path,
+        meta: SessionMeta,
+        items: Iterable[EncodedItem] = (),
+        *,
+        warn: Callable[[str], None],
+    ) -> Self:
+        """Create the file of a new thread, with its metadata and first items: all of it, or none after a kill.
 
         Raises:
             SessionError: it cannot be written, or the thread is in use.
@@ -119,11 +126,15 @@ class RolloutWriter:
             make_private(path.parent)
             lock = ThreadLock(home, meta.id)
             undo.callback(lock.release)
-            fd = _open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
+            part = path.with_suffix(".part")
+            fd = _open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
             undo.callback(os.close, fd)
-            undo.callback(path.unlink, missing_ok=True)
+            undo.callback(part.unlink, missing_ok=True)
             writer = cls(path, fd, lock, warn, is_new=True, cut=False)
             writer._write(line("session_meta", meta.payload()))
+            for item in items:
+                writer._write(line("response_item", item))
+            part.rename(path)
             undo.pop_all()
             return writer
 

@@ -1,6 +1,7 @@
 """Whatever kills a writer, and whenever: what it leaves behind can be resumed."""
 
 import random
+import signal
 import subprocess
 import sys
 from contextlib import closing
@@ -53,3 +54,20 @@ def test_a_killed_writer_leaves_every_line_that_it_had_finished(tmp_path: Path, 
     with closing(RolloutWriter.resume(path, warn=pytest.fail)) as writer:
         writer.response_item(user("and on"))
     assert read_session(path).items == [*stored.items, user("and on")]
+
+
+def test_a_kill_leaves_no_part_of_a_copy_to_be_taken_for_the_whole(tmp_path: Path) -> None:
+    """Else a resumed session of Codex would go on from there."""
+    copier = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from codex_py.rollout.writer import RolloutWriter\n"
+        "from tests.rollout.builders import meta, user\n"
+        "def items():\n"
+        "    yield user('first')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "RolloutWriter.create(Path(sys.argv[1]), meta(), items(), warn=print)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", copier, str(tmp_path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert list(tmp_path.glob("sessions/**/*.jsonl")) == []
