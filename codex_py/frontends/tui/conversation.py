@@ -107,8 +107,7 @@ class Conversation:
     async def move(self, provider: str, choices: Choices) -> None:
         """Continue the conversation with a model of another provider. No turn may be running.
 
-        Raises:
-            CodexError: there is no conversation, or it cannot move; nothing has changed.
+        Raises a `CodexError` if there is no conversation or it cannot move: nothing has changed.
         """
         session = await self.opened()
         config = replace(self.config, model_provider=provider, model=choices.model)
@@ -116,11 +115,7 @@ class Conversation:
             raise CodexError(problem, code="missing_key")
         options = replace(self.new_session(), choices=choices)
         if session.has_begun:
-            if find_session(config.home, session.thread_id) is None:
-                raise CodexError(
-                    "this conversation is not saved, so it cannot move", code="unsaved"
-                )
-            options = replace(options, resume=session.thread_id)
+            options = replace(options, resume=self._saved(session))
         self._settled.clear()
         # Its file is locked while it is open.
         await self._close_session()
@@ -128,30 +123,26 @@ class Conversation:
         await self.open_first(options, is_shown=True)
 
     async def leave(self, work: Callable[[Path, str], None]) -> str:
-        """Close the conversation, do something to its files, and begin another one. No turn may be running.
+        """Close the conversation, have `work` done to its files by home and id, and begin another one. Returns the id.
 
-        Args:
-            work: gets the home and the id, in a thread.
-
-        Returns:
-            The id of the conversation that was left.
-
-        Raises:
-            CodexError: there is no conversation, it is not saved, or `work` has failed and it is open again.
+        Raises a `CodexError` if there is none, if it is not saved, or if `work` fails: then it is open again.
         """
-        session = await self.opened()
-        home, thread_id, options = self.config.home, session.thread_id, self.new_session()
-        if not session.has_begun or find_session(home, thread_id) is None:
-            raise CodexError("this conversation is not saved", code="unsaved")
+        thread_id, options = self._saved(await self.opened()), self.new_session()
         self._settled.clear()
         await self._close_session()
         try:
-            await asyncio.to_thread(work, home, thread_id)
+            await asyncio.to_thread(work, self.config.home, thread_id)
         except CodexError:
             await self.open_first(replace(options, resume=thread_id), is_shown=True)
             raise
         await self.open_first(options)
         return thread_id
+
+    def _saved(self, session: Session) -> str:
+        """The id of a session. A `CodexError`: it has no file."""
+        if not session.has_begun or find_session(self.config.home, session.thread_id) is None:
+            raise CodexError("this conversation is not saved", code="unsaved")
+        return session.thread_id
 
     async def open_first(self, options: SessionOptions | None, *, is_shown: bool = False) -> None:
         """As `open`; without options no session is opened, and the composer gets back what was sent.
