@@ -76,11 +76,6 @@ class TurnRecorder:
         """Descriptor of the locked file."""
 
     @property
-    def root(self) -> Path:
-        """Top of the work tree, absolute, without links."""
-        return self._snapshots.root
-
-    @property
     def is_open(self) -> bool:
         """True if this turn has changes, or may have."""
         return self._before is not None or not self._net.is_empty
@@ -106,21 +101,23 @@ class TurnRecorder:
         try:
             recover_turns(self._home, self._cwd, self._environment, self._snapshots)
             self._before = self._snapshots.take()
-            self._record = os.open(
-                self._snapshots.store.path / f"{self._thread_id}.turn",
-                os.O_RDWR | os.O_CREAT | os.O_CLOEXEC,
-                0o600,
-            )
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            self._record = os.open(self._record_path, flags, 0o600)
             lock(self._record, 0)
             self._write_record()
             problem.unlink(missing_ok=True)
         except (NoCopies, OSError) as error:
             self._before = None
-            self._gave_up = True
-            with suppress(OSError):
-                problem.write_text(f"{error}", encoding="utf-8")
-                if not (isinstance(error, NoCopies) and error.is_too_large):
-                    os.utime(problem, (0, 0))
+            self._give_up(error)
+
+    def _give_up(self, error: NoCopies | OSError) -> None:
+        self._gave_up = True
+        problem = self._snapshots.store.path / _PROBLEM
+        with suppress(OSError):
+            problem.write_text(f"{error}", encoding="utf-8")
+            if not (isinstance(error, NoCopies) and error.is_too_large):
+                # The next session tries again.
+                os.utime(problem, (0, 0))
 
     def copy_after(self) -> None:
         """Copy the work tree when no command runs, so that the end of the turn need not, unless something changes it."""
@@ -150,7 +147,10 @@ class TurnRecorder:
                 self._last_number = number
             return diff
         finally:
-            self._close_record()
+            if self._record is not None:
+                with suppress(OSError):
+                    self._record_path.unlink()
+                os.close(self._record)
             self._reset()
 
     def _changes_of_commands(self) -> Changes:
@@ -162,13 +162,14 @@ class TurnRecorder:
                 after = self._snapshots.take()
             changes = self._snapshots.changes(self._before, after)
         except NoCopies as error:
-            raise PatchError(str(error), kind="file") from error
+            self._give_up(error)
+            return Changes([], [], [])
         self._net.add(changes.files)
         return changes
 
     def _add_later(self, changes: Changes) -> None:
         """Add what patches changed where the copies did not see it."""
-        root = self.root
+        root = self._snapshots.root
         later = {str(file.path): file for file in map(_as_patched, self._later.files())}
         inside = [os.path.relpath(path, root) for path in later if Path(path).is_relative_to(root)]
         seen = {str(file.path) for file in changes.files}
@@ -186,14 +187,13 @@ class TurnRecorder:
     def _write_record(self) -> None:
         if self._record is None or self._before is None:
             return
-        _Record(str(self.root), str(self._cwd), self._thread_id, self._before, self._patches).write(
-            self._record
-        )
+        _Record(
+            str(self._snapshots.root), str(self._cwd), self._thread_id, self._before, self._patches
+        ).write(self._record)
 
-    def _close_record(self) -> None:
-        if self._record is not None:
-            (self._snapshots.store.path / f"{self._thread_id}.turn").unlink(missing_ok=True)
-            os.close(self._record)
+    @property
+    def _record_path(self) -> Path:
+        return self._snapshots.store.path / f"{self._thread_id}.turn"
 
 
 def recover_turns(

@@ -194,3 +194,13 @@ def wait_for(path: Path) -> None:
         ["timeout", "30", "sh", "-c", 'until [ -e "$1" ]; do sleep 0.02; done', "sh", path],
         check=True,
     )
+
+
+def test_a_store_that_is_lost_in_the_turn_costs_only_the_undo_of_its_commands(place: Workplace):
+    work(place, f"rm -r {place.home}/codex-py/undo; echo 1 >a")
+    code, _, err = run(place, "undo")
+    assert (code, "What commands change here is not kept" in err) == (1, True)
+    # The next session begins anew.
+    work(place, "echo 2 >a")
+    assert run(place, "undo")[::2] == (0, "")
+    assert (place.cwd / "a").read_text(encoding="utf-8") == "1\n"
