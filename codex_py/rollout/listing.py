@@ -155,8 +155,8 @@ def preview_messages(path: Path, *, limit: int = 6) -> list[PreviewMessage]:
 def _beginning(path: Path) -> tuple[str, str | None]:
     """The first prompt, or an empty text; and the model that it went to."""
     left, model = _HEAD_BYTES, None
-    with path.open("rb") as lines:
-        for line in lines:
+    with path.open("rb") as file:
+        for line in iter(partial(file.readline, _MAX_MESSAGE_BYTES), b""):
             left -= len(line)
             if b'"turn_context"' in line and (found := _MODEL.search(line)) is not None:
                 model = found[1].decode(errors="replace")

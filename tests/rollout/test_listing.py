@@ -1,5 +1,6 @@
 import json
 import os
+import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -97,3 +98,18 @@ def test_a_long_output_does_not_hide_what_was_said_before_it(tmp_path: Path) -> 
         PreviewMessage("user", "one"),
         PreviewMessage("assistant", "done"),
     ]
+
+
+def test_a_file_of_one_endless_line_is_listed_without_reading_it(tmp_path: Path) -> None:
+    session = meta()
+    path = session_file(tmp_path, [record("session_meta", session.payload())], session.id)
+    with path.open("ab") as file:
+        file.truncate(file.tell() + 500_000_000)
+    tracemalloc.start()
+    try:
+        (listed,) = list_sessions(tmp_path)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (listed.id, listed.preview) == (session.id, "")
+    assert peak_bytes < 100_000_000
