@@ -95,8 +95,9 @@ class Snapshots:
         """What differs between two copies. Raises a `NoCopies`."""
         unkept = {name for name, _ in set(old.unkept.items()) ^ set(new.unkept.items())}
         words = ("diff-tree", "-r", "-t", "-z", "--no-renames", "--raw", old.tree, new.tree)
-        is_same = old.tree == new.tree
-        fields = [] if is_same else self.store.run(*words, is_on_its_own=True).split(b"\0")
+        if old.tree == new.tree:
+            return Changes([], [], [str(self.root / path) for path in sorted(unkept)])
+        fields = self.store.run(*words, is_on_its_own=True).split(b"\0")
         found: list[tuple[str, list[tuple[int, str]]]] = []
         folders: list[str] = []
         for meta, name in zip(fields[::2], fields[1::2], strict=False):
