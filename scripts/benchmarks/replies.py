@@ -72,6 +72,19 @@ def calls_in_a_row(count: int, command: str) -> list[Reply]:
     return [*(_reply(_call(n, f"{command} {n}")) for n in range(count)), *answers(1)]
 
 
+def one_call(command: str, thought_s: float) -> list[Script]:
+    """A response with a call, then the answer, each of which takes so many seconds, as models do."""
+
+    def after_thought(reply: Reply) -> Script:
+        def answer(_request: RecordedRequest) -> Reply:
+            time.sleep(thought_s)
+            return reply
+
+        return answer
+
+    return [after_thought(reply) for reply in calls_in_a_row(1, command)]
+
+
 def plans_in_a_row(count: int) -> list[Reply]:
     """So many responses with a text and a call that starts no process, then the answer."""
     steps = [{"step": f"Step {n} of the work", "status": "pending"} for n in range(8)]

@@ -5,12 +5,13 @@ from pathlib import Path
 from statistics import median
 
 from scripts.benchmarks.agent import PROMPT, Agent, fresh_place
-from scripts.benchmarks.replies import calls_in_a_row
+from scripts.benchmarks.replies import one_call
 from scripts.benchmarks.samples import Sample
 from scripts.benchmarks.server import BenchmarkServer
 
 _FILES = 10_000
 _PAIRS = 5
+_THOUGHT_S = 0.2
 _COMMAND = "sh -c :"
 """Nobody can know that this changes nothing."""
 
@@ -21,7 +22,7 @@ def undo(server: BenchmarkServer, agent: Agent) -> Sample:
         _fill(place.repository)
 
         def turn(*, with_copies: bool) -> float:
-            config = server.play(calls_in_a_row, 1, _COMMAND)
+            config = server.play(one_call, _COMMAND, _THOUGHT_S)
             (place.home / "config.toml").write_text(config, encoding="utf-8")
             switch = f"features.undo={str(with_copies).lower()}"
             return place.exec(agent, "-c", switch, PROMPT).wait().wall_s * 1_000

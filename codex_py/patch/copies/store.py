@@ -34,6 +34,7 @@ _CONFIG: Final = """\
 repositoryformatversion = 0
 bare = false
 looseCompression = 1
+fsync = none
 protectNTFS = false
 protectHFS = false
 precomposeUnicode = false
