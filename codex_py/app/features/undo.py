@@ -37,7 +37,7 @@ class Undo:
         self._copies_early = not has_hooks(setup.config)
         """Hooks may change files after a call."""
         self._recorder: Any = None
-        """The `TurnRecorder`: loaded with the first change, in 10 ms."""
+        """The `TurnRecorder`: loaded with the tools, in 10 ms."""
         self._lock = asyncio.Lock()
         self._running = 0
         """Calls that may change files."""
@@ -64,6 +64,9 @@ class Undo:
             self._loaded().patched(event.files, event.entry)
 
     def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
+        # While the model thinks: the call that needs it need not wait.
+        self._loaded()
+
         async def dispatch(use: ToolUse) -> ToolOutput:
             if not self._may_change(use):
                 return await inner(use)
