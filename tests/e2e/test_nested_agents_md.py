@@ -96,7 +96,7 @@ def test_overrides_fallbacks_imports_and_the_budget_hold_for_them_too(place: Wor
     assert second == "Fallback."
     assert third.endswith("project_doc_max_bytes is used up]")
     assert 500 < third.count("x") < 990
-    (warning,) = [item["message"] for item in said.items if item["type"] == "error"]
+    warning = [item["message"] for item in said.items if item["type"] == "error"][-1]
     assert warning.endswith("`project_doc_max_bytes` is used up.")
     assert any("of 2000 bytes of" in item["message"] for item in said.items if "message" in item)
     assert told(server.requests[3]) == []
