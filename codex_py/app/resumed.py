@@ -16,10 +16,10 @@ from codex_py.core.thread_log import ThreadState
 from codex_py.errors import SessionError
 from codex_py.protocol.ids import is_thread_id, new_thread_id
 from codex_py.protocol.settings import TurnSettings
+from codex_py.rollout.conversation import read_conversation
 from codex_py.rollout.index import thread_names
 from codex_py.rollout.reader import StoredSession, read_session
 from codex_py.rollout.records import read_meta, token_count
-from codex_py.rollout.shown import read_shown
 from codex_py.rollout.writer import RolloutWriter, must_be_unused
 
 _SHOWN_BYTES: Final = 32_000_000
@@ -74,7 +74,7 @@ def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> O
         instructions=base,
         provider=stored.meta.model_provider,
         items=stored.items,
-        read_shown=lambda: read_shown(path, _SHOWN_BYTES),
+        read_conversation=lambda: read_conversation(path, _SHOWN_BYTES),
         usage=stored.usage,
         last_usage=stored.last_usage,
         # A file may lack the model; None would mean a new thread.

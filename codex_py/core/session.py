@@ -52,7 +52,7 @@ class Session:
         """The user's name for the thread; see `rename`."""
         self.is_resumed = thread.model is not None
         """True if the thread had a session before this one."""
-        self.initial_items = thread.read_shown
+        self.initial_items = thread.read_conversation
         """Reads the history from before this session, for `thread_items`. Raises a `SessionError` if it cannot be read."""
         self.settings = settings
         self._log = log

@@ -64,7 +64,7 @@ class ThreadState:
     """The base prompt; blank: none."""
     items: Sequence[EncodedItem]
     """The history after it. Every call has its output."""
-    read_shown: Callable[[], Sequence[EncodedItem]] = tuple
+    read_conversation: Callable[[], Sequence[EncodedItem]] = tuple
     """Reads the history for display, with the items that a compaction removed from `items`."""
     usage: Usage = field(default_factory=Usage)
     """Of the whole thread."""

@@ -18,9 +18,9 @@ from codex_py.rollout.index import find_session
 from codex_py.rollout.records import read_meta
 
 if TYPE_CHECKING:
-    from codex_py.app.worktrees import Worktree
+    from codex_py.app.worktrees.worktree import Worktree
 
-_WORKTREES = "codex_py.app.worktrees"
+_WORKTREES = "codex_py.app.worktrees.worktree"
 """git and patches, which few sessions need."""
 
 
@@ -73,4 +73,4 @@ async def enter_worktree(
         name=name,
         with_changes=arguments.with_changes,
     )
-    return await stack.enter_async_context(load(f"{_WORKTREES}:worktree")(make, warn))
+    return await stack.enter_async_context(load(f"{_WORKTREES}:open_worktree")(make, warn))

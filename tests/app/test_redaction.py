@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.app.portable import mapped, path_marks, placed
-from codex_py.app.redaction import Redactor
+from codex_py.app.portable.exporting import mapped, path_marks, placed
+from codex_py.app.portable.redaction import Redactor
 
 PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n-----END OPENSSH PRIVATE KEY-----"
 

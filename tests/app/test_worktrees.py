@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from codex_py.app.user_programs import user_programs
-from codex_py.app.worktrees import Worktree, new_worktree, worktree
+from codex_py.app.worktrees.worktree import Worktree, new_worktree, open_worktree
 from codex_py.config.config import load_config
 from codex_py.errors import CodexError
 
@@ -36,7 +36,7 @@ class Repository:
 
     @contextmanager
     def tree(self, cwd: Path | None = None, **options: Any) -> Generator[Worktree]:
-        made = worktree(self.make(cwd, **options), self.warnings.append)
+        made = open_worktree(self.make(cwd, **options), self.warnings.append)
         with asyncio.Runner() as runner:
             try:
                 yield runner.run(made.__aenter__())
@@ -163,7 +163,7 @@ def test_a_folder_that_someone_removed_is_unchanged(repository: Repository) -> N
 
 def test_a_cancellation_leaves_no_worktree(repository: Repository) -> None:
     async def main() -> None:
-        made = worktree(repository.make(), print)
+        made = open_worktree(repository.make(), print)
         entering = asyncio.ensure_future(made.__aenter__())
         await asyncio.sleep(0)
         entering.cancel()

@@ -8,7 +8,7 @@ import pytest
 
 from codex_py.app.thread import thread_items
 from codex_py.protocol.events import ThreadItem
-from codex_py.rollout.shown import read_shown
+from codex_py.rollout.conversation import read_conversation
 from codex_py.testing import (
     ScriptedServer,
     ev_completed,
@@ -73,7 +73,7 @@ def test_every_call_that_fails_is_an_item_live_and_read_back(arranged: Workplace
 
     (path,) = arranged.rollouts()
     kinds = {item["type"] for item in shown}
-    again = [item for item in thread_items(read_shown(path)) if item.type in kinds]
+    again = [item for item in thread_items(read_conversation(path)) if item.type in kinds]
     assert sorted(map(facts, again)) == sorted(map(facts, shown))
 
 

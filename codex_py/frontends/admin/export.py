@@ -52,7 +52,7 @@ def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     options = parser.parse_args(list(argv))
     source = required(options.file, "file: codex-py sessions import FILE")
     cwd, home = working_folder(options.cwd), codex_home(environment)
-    import_portable = load("codex_py.app.portable_import:import_portable")
+    import_portable = load("codex_py.app.portable.importing:import_portable")
     found = import_portable(Path(source).absolute(), cwd, home, environment, apply=options.apply)
     if found.thread_id != found.exported_id:
         tell(f"Session {found.exported_id} is here already; this is a copy of it.")
@@ -71,7 +71,7 @@ def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def _export_portable(session: Path, path: Path, environment: Mapping[str, str]) -> int:
     with _opened(path) as file:
-        done = load("codex_py.app.portable:export_portable")(session, environment, file)
+        done = load("codex_py.app.portable.exporting:export_portable")(session, environment, file)
     for note in done.notes:
         tell(note)
     if done.redacted:

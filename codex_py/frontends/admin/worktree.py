@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from codex_py.app.kept_worktrees import KeptWorktree, kept_worktrees, remove_worktree
+from codex_py.app.worktrees.kept import KeptWorktree, kept_worktrees, remove_worktree
 from codex_py.errors import CodexError
 from codex_py.frontends.admin.command import command_config, command_parser, required
 from codex_py.frontends.streams import print_json, print_out

@@ -8,10 +8,10 @@ from codex_py.app.thread import thread_items
 from codex_py.protocol.events import ThreadItem, UserMessage
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.stream import Usage
+from codex_py.rollout.conversation import read_conversation
 from codex_py.rollout.details import read_details
 from codex_py.rollout.index import thread_names
 from codex_py.rollout.records import home_of, read_meta
-from codex_py.rollout.shown import read_shown
 
 _LONGEST = 20_000
 """Characters of one output, one diff or one argument, unless all is wanted."""
@@ -101,5 +101,5 @@ def read_document(path: Path) -> Document:
         provider=meta.model_provider,
         began=meta.timestamp,
         usage=details.usage,
-        items=thread_items(read_shown(path)),
+        items=thread_items(read_conversation(path)),
     )

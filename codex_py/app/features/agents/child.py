@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from codex_py.app.worktrees import Worktree
+from codex_py.app.worktrees.worktree import Worktree
 from codex_py.core.session import Session
 from codex_py.core.session_turn import TurnResult
 from codex_py.protocol.events import (

@@ -12,7 +12,7 @@ from codex_py.app.features.agents.child import Child
 from codex_py.app.features.agents.family import Family
 from codex_py.app.features.agents.role import RoleLimits, child_settings, in_worktree
 from codex_py.app.options import SessionOptions, SessionSetup
-from codex_py.app.worktrees import new_worktree, worktree
+from codex_py.app.worktrees.worktree import new_worktree, open_worktree
 from codex_py.config.config import Config
 from codex_py.config.role_files import Role
 from codex_py.config.roles import Roles
@@ -218,7 +218,7 @@ class Children:
             # In Plan mode nothing is changed, and a worktree would be a change of the repository.
             if role.isolation is not None and options.choices.mode != "plan":
                 make = partial(new_worktree, config.cwd, config.home, setup.environment)
-                child.tree = await stack.enter_async_context(worktree(make, self._thread.warn))
+                child.tree = await stack.enter_async_context(open_worktree(make, self._thread.warn))
                 config, options = in_worktree(config, options, child.tree, setup.environment)
             opening = setup.open_child(config, options, child.sink, features=[RoleLimits(role)])
             yield await stack.enter_async_context(opening)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.settings import selectable_models
-from codex_py.app.worktrees import Worktree
+from codex_py.app.worktrees.worktree import Worktree
 from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.config.role_files import Role

@@ -11,7 +11,7 @@ from codex_py.config.edit import set_in_config
 from codex_py.config.model_name import split_model
 from codex_py.errors import CodexError
 from codex_py.frontends.configuration import sandbox_summary
-from codex_py.frontends.spending import Bill
+from codex_py.frontends.cost import CostReport
 from codex_py.frontends.terminal import aligned, duration, printable
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.composer import Submission
@@ -23,7 +23,7 @@ from codex_py.frontends.wording import script_of
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 from codex_py.protocol.mcp import McpServers, McpServerStatus
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
-from codex_py.rollout.spending import Spending, Spent, read_spending
+from codex_py.rollout.usage import SessionUsage, UsageRow, read_session_usage
 
 _THEMES = ("auto", "dark", "light")
 _EFFORTS = ("minimal", "low", "medium", "high", "xhigh")
@@ -132,11 +132,11 @@ async def _status(context: CommandContext, _: str) -> None:
 async def _cost(context: CommandContext, _: str) -> None:
     session = await context.conversation.opened()
     total, model = session.token_usage.total, session.settings.model
-    spending = Spending((Spent("turn", None, "", model, total),))
+    usage = SessionUsage((UsageRow("turn", None, "", model, total),))
     if session.session_file is not None:
-        spending = await asyncio.to_thread(read_spending, session.session_file)
-    bill = Bill(spending, context.config, session.settings.provider)
-    context.transcript.notice("\n".join(bill.lines()))
+        usage = await asyncio.to_thread(read_session_usage, session.session_file)
+    report = CostReport(usage, context.config, session.settings.provider)
+    context.transcript.notice("\n".join(report.lines()))
 
 
 async def _skills(context: CommandContext, _: str) -> None:

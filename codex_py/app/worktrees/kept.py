@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from codex_py.app.worktrees import Worktree, find_worktree, require_git
+from codex_py.app.worktrees.worktree import Worktree, find_worktree, require_git
 from codex_py.config.paths import worktrees_folder
 from codex_py.errors import CodexError
 from codex_py.protocol.frozen import frozen

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from codex_py.app.worktree_changes import carry_over, snapshot
+from codex_py.app.worktrees.changes import carry_over, snapshot
 from codex_py.config.config import Config
 from codex_py.config.paths import project_root, worktrees_folder
 from codex_py.config.project_trust import main_work_tree
@@ -97,7 +97,7 @@ class Worktree:
 
 
 @asynccontextmanager
-async def worktree(
+async def open_worktree(
     make: Callable[[], Worktree], warn: Callable[[str], None]
 ) -> AsyncGenerator[Worktree]:
     """Make a worktree in a thread, for instance with `new_worktree`.

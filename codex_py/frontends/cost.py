@@ -1,4 +1,4 @@
-"""What a session has cost, as a table and as JSON."""
+"""The tokens and the cost of a session, as a table and as JSON."""
 
 from dataclasses import asdict
 from functools import reduce
@@ -10,7 +10,7 @@ from codex_py.config.config import Config
 from codex_py.frontends.plain_text import cut
 from codex_py.frontends.terminal import aligned, on_one_line
 from codex_py.protocol.stream import Usage
-from codex_py.rollout.spending import Spending, Spent
+from codex_py.rollout.usage import SessionUsage, UsageRow
 
 _SHOWN, _SHOWN_PROMPT = 40, 24
 """Characters; tables of usual numbers fit 80 columns."""
@@ -18,32 +18,32 @@ _BYTES_PER_TOKEN = 4
 _NUMBERS = ("INPUT", "CACHED", "", "OUTPUT", "REASONING", "COST")
 
 
-class Bill:
-    """The tokens of a session with their prices.
+class CostReport:
+    """Puts prices on the token usage of a session.
 
     Args:
-        provider: that of the session.
+        provider: of the session; its price list counts.
     """
 
-    def __init__(self, spending: Spending, config: Config, provider: str) -> None:
-        self._spending = spending
-        models = {row.model for row in spending.rows if row.model is not None}
+    def __init__(self, usage: SessionUsage, config: Config, provider: str) -> None:
+        self._usage = usage
+        models = {row.model for row in usage.rows if row.model is not None}
         self._prices = {model: price_of(config, model, provider) for model in sorted(models)}
-        self._total = reduce(add, (row.usage for row in spending.rows), Usage())
+        self._total = reduce(add, (row.usage for row in usage.rows), Usage())
 
     def lines(self) -> list[str]:
-        """The table, and what is to be said of it. Safe for a terminal."""
+        """The table, and a hint if a price is not known. Safe for a terminal."""
         rows = [
             (
                 self._label(row),
                 *self._cells(row.usage, self._cost(row)),
                 _short(row.prompt, _SHOWN_PROMPT),
             )
-            for row in self._spending.rows
+            for row in self._usage.rows
         ]
         total = ("total", *self._cells(self._total, self._total_cost), "")
         lines = aligned([("TURN", *_NUMBERS, "PROMPT"), *rows, total], right=range(1, 7))
-        if self._spending.outputs:
+        if self._usage.outputs:
             head = ("BYTES", "TOKENS", "TOOL", "LARGEST OUTPUTS")
             outputs = [
                 (
@@ -52,7 +52,7 @@ class Bill:
                     _short(each.tool),
                     _short(each.what),
                 )
-                for each in self._spending.outputs
+                for each in self._usage.outputs
             ]
             lines += ["", *aligned([head, *outputs], right=range(2))]
         lines = [line.rstrip() for line in lines]
@@ -69,27 +69,27 @@ class Bill:
         return {
             "rows": [
                 {**asdict(row), "usage": asdict(row.usage), "cost": self._cost(row)}
-                for row in self._spending.rows
+                for row in self._usage.rows
             ],
             "total": {"usage": asdict(self._total), "cost": self._total_cost},
             "cache_share": _share(self._total),
             "largest_outputs": [
                 {**asdict(each), "tokens": each.size // _BYTES_PER_TOKEN}
-                for each in self._spending.outputs
+                for each in self._usage.outputs
             ],
         }
 
-    def _label(self, row: Spent) -> str:
+    def _label(self, row: UsageRow) -> str:
         label = row.purpose if row.turn is None else str(row.turn)
         return f"{label} {_short(row.model or '')}" if len(self._prices) > 1 else label
 
     @property
     def _total_cost(self) -> float | None:
-        costs = [self._cost(row) for row in self._spending.rows]
+        costs = [self._cost(row) for row in self._usage.rows]
         known = [cost for cost in costs if cost is not None]
         return sum(known) if len(known) == len(costs) else None
 
-    def _cost(self, row: Spent) -> float | None:
+    def _cost(self, row: UsageRow) -> float | None:
         price = self._prices.get(row.model or "")
         return None if price is None else price.of(row.usage)
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, cast
 
 from codex_py import __version__
 from codex_py.app.patching import changes_since_commit
-from codex_py.app.redaction import Redactor
+from codex_py.app.portable.redaction import Redactor
 from codex_py.errors import CodexError, SessionError
 from codex_py.protocol.json_fields import json_object
 from codex_py.protocol.messages import decode_json, encode_json

@@ -9,7 +9,7 @@ from codex_py.rollout.lines import ThreadLines
 _EVENTS = {"patch_applied", "task_complete", "turn_completed", "thread_rolled_back"}
 
 
-def read_shown(path: Path, last_bytes: int | None = None) -> list[EncodedItem]:
+def read_conversation(path: Path, last_bytes: int | None = None) -> list[EncodedItem]:
     """The items of the whole thread, without the turns that were taken back.
 
     Between them are the diffs of patches and the durations of turns, see `RolloutEvents`, and the

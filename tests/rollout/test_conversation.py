@@ -1,7 +1,7 @@
 import json
 from pathlib import Path
 
-from codex_py.rollout.shown import read_shown
+from codex_py.rollout.conversation import read_conversation
 from tests.rollout.builders import assistant, meta, record, session_file, user
 
 
@@ -14,11 +14,11 @@ def _file(home: Path, *items: bytes) -> Path:
 def test_only_the_end_of_a_long_file_is_shown_if_that_is_asked_for(tmp_path: Path) -> None:
     items = [user("first"), assistant("x" * 3_000_000), user("second"), assistant("y" * 2_000)]
     path = _file(tmp_path, *items)
-    assert read_shown(path) == items
-    assert read_shown(path, 5_000_000) == items
-    assert read_shown(path, 2_200) == items[2:]
+    assert read_conversation(path) == items
+    assert read_conversation(path, 5_000_000) == items
+    assert read_conversation(path, 2_200) == items[2:]
     # The line that the end begins in is whole.
-    assert read_shown(path, 1_000_000) == items[1:]
+    assert read_conversation(path, 1_000_000) == items[1:]
 
 
 def test_the_whole_thread_is_shown_without_what_was_taken_back(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_the_whole_thread_is_shown_without_what_was_taken_back(tmp_path: Path) -
             ("event_msg", {"type": "task_complete", "duration_ms": 1}),
         ):
             file.write(record(kind, payload) + "\n")
-    said = [json.loads(item) for item in read_shown(path)]
+    said = [json.loads(item) for item in read_conversation(path)]
     assert said[:-1] == [
         json.loads(each) for each in (user("one"), assistant("1"), user("two"), user("summary"))
     ]

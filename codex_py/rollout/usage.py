@@ -1,4 +1,4 @@
-"""Reads where the tokens of a session went: by turns, and the outputs that fill the context most."""
+"""Reads the token usage of a session from its file, for each turn, and its largest tool outputs."""
 
 from heapq import nlargest
 from pathlib import Path
@@ -17,7 +17,7 @@ Purpose: TypeAlias = Literal["turn", "compaction", "subagents", "earlier"]
 
 
 @frozen
-class Spent:
+class UsageRow:
     """The tokens of one purpose with one model."""
 
     purpose: Purpose
@@ -39,26 +39,26 @@ class LargeOutput:
 
 
 @frozen
-class Spending:
-    rows: tuple[Spent, ...]
-    """They add up to all tokens of the session."""
+class SessionUsage:
+    rows: tuple[UsageRow, ...]
+    """Their sum is the usage of the whole session."""
     outputs: tuple[LargeOutput, ...] = ()
     """The largest ones first."""
 
 
-def read_spending(path: Path) -> Spending:
+def read_session_usage(path: Path) -> SessionUsage:
     """Raises a `SessionError` as `thread_lines` does."""
     reading = _Reading()
     for line in thread_lines(path, {"token_count"}):
         if line is not None:
             reading.take(line.kind, line.payload)
     reading.flush("turn")
-    return Spending(tuple(reading.rows.values()), tuple(reading.outputs))
+    return SessionUsage(tuple(reading.rows.values()), tuple(reading.outputs))
 
 
 class _Reading:
     def __init__(self) -> None:
-        self.rows: dict[tuple[Purpose, int | None, str | None], Spent] = {}
+        self.rows: dict[tuple[Purpose, int | None, str | None], UsageRow] = {}
         self.outputs: list[LargeOutput] = []
         """The largest so far, in order."""
         self._calls: dict[str, tuple[str, str]] = {}
@@ -127,7 +127,7 @@ class _Reading:
         key = purpose, turn, self._model
         if (known := self.rows.get(key)) is not None:
             usage = known.usage + usage
-        self.rows[key] = Spent(purpose, turn, prompt, self._model, usage)
+        self.rows[key] = UsageRow(purpose, turn, prompt, self._model, usage)
 
 
 def _arguments(call: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Imports sessions that `app.portable` has exported. The file may come from anybody: it is checked, bounded, and names no path."""
+"""Imports sessions that `app.portable.exporting` has exported. The file may come from anybody: it is checked, bounded, and names no path."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from codex_py.app.portable import FORMAT, MAX_PATCH, mapped, placed
+from codex_py.app.portable.exporting import FORMAT, MAX_PATCH, mapped, placed
 from codex_py.config.paths import project_root
 from codex_py.errors import ExitCode, PatchError, SessionError
 from codex_py.filesystem.ordinary import open_ordinary
