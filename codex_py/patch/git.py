@@ -59,16 +59,16 @@ class Git:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CodexError(f"git could not be run: {error}", code="git") from error
 
-    def output(self, folder: Path, *words: str) -> str:
+    def output(self, folder: Path, *words: str, stdin: bytes = b"") -> str:
         """Run a command. Returns its output, without blank ends. A `CodexError`: it failed, or could not be run."""
-        return os.fsdecode(self._checked(folder, words)).strip()
+        return os.fsdecode(self._checked(folder, words, stdin)).strip()
 
     def names(self, folder: Path, *words: str) -> list[str]:
         """Run a command that prints names with NUL bytes between them. Raises as `output`."""
         return [os.fsdecode(name) for name in self._checked(folder, words).split(b"\0") if name]
 
-    def _checked(self, folder: Path, words: Sequence[str]) -> bytes:
-        done = self.run(folder, *words)
+    def _checked(self, folder: Path, words: Sequence[str], stdin: bytes = b"") -> bytes:
+        done = self.run(folder, *words, stdin=stdin)
         if done.returncode:
             # The first error is the cause of those behind it.
             said = done.stderr.decode(errors="replace").strip().splitlines()

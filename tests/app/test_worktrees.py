@@ -144,6 +144,28 @@ def test_nothing_that_the_repository_names_is_run(repository: Repository, tmp_pa
     assert not ran.exists()
 
 
+def test_a_submodule_runs_nothing_either(repository: Repository, tmp_path: Path) -> None:
+    ran, module = tmp_path / "ran", tmp_path / "module"
+    for folder in (module, repository.root / "module"):
+        folder.mkdir()
+        repository.git("init", "-q", folder=folder)
+        (folder / "a.txt").write_text("one\n", encoding="utf-8")
+        repository.git("add", "-A", folder=folder)
+        repository.git("commit", "-qm", "one", folder=folder)
+    repository.git("add", "module")
+    repository.git("commit", "-qm", "two")
+    for with_changes in (False, True):
+        with repository.tree(with_changes=with_changes) as tree:
+            inner = tree.path / "module"
+            inner.rmdir()
+            subprocess.run(["cp", "-r", str(repository.root / "module"), str(inner)], check=True)
+            repository.git("config", "filter.evil.clean", f"touch {ran}; cat", folder=inner)
+            (inner / ".gitattributes").write_text("* filter=evil\n", encoding="utf-8")
+            (inner / "a.txt").write_text("two\n", encoding="utf-8")
+            assert tree.is_unchanged()
+            assert not ran.exists()
+
+
 def test_another_git_folder_in_place_of_its_own_is_not_believed(
     repository: Repository, tmp_path: Path
 ) -> None:
@@ -233,6 +255,7 @@ def test_changes_of_every_kind_are_carried_over(repository: Repository) -> None:
     index = repository.root / ".git" / "index"
     before, status = index.read_bytes(), repository.git("status", "--porcelain=v2", "-uall")
     assert index.read_bytes() == before
+    repository.git("init", "-q", "nested")
     with repository.tree(repository.root / "sub", with_changes=True) as tree:
         assert index.read_bytes() == before
         found = repository.git("status", "--porcelain=v2", "-uall", folder=tree.path)

@@ -168,8 +168,7 @@ def new_worktree(
         tree = Worktree(path, path, root, commit, _git_of(git, path))
         tree.git.without_filters(path).output(path, "reset", "--hard", "--quiet")
         if with_changes:
-            carry_over(git, root, tree.git, path)
-            tree = replace(tree, carried=snapshot(tree.git, path))
+            tree = replace(tree, carried=carry_over(git, root, tree.git, path))
     except (CodexError, OSError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         with suppress(CodexError):

@@ -15,6 +15,8 @@ from codex_py.protocol.patched_file import PatchedFile
 MAX_FILES = 500
 _MAX_BYTES = 1_000_000
 """Of a file; a larger one is only named."""
+_CHANGED = ("diff-index", "-z", "--name-only", "--ignore-submodules=dirty", "HEAD")
+"""What changed in a submodule is told by another git, which would run the submodule's filters."""
 
 
 def work_tree_diff(git: Git, root: Path) -> str:
@@ -28,7 +30,7 @@ def work_tree_diff(git: Git, root: Path) -> str:
     """
     git = git.without_filters(root)
     has_commit = git.run(root, "rev-parse", "--verify", "-q", "HEAD").returncode == 0
-    words = ("diff-index", "-z", "--name-only", "HEAD") if has_commit else ("ls-files", "-z")
+    words = _CHANGED if has_commit else ("ls-files", "-z")
     changed = git.names(root, *words)
     new = git.names(root, "ls-files", "-z", "--others", "--exclude-standard")
     names = sorted({*changed, *new})
