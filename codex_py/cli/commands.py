@@ -26,7 +26,7 @@ class Command:
     and the environment. It returns the exit code. A `CodexError` that it raises is printed for it."""
     members: Mapping[str, str] = field(default_factory=dict[str, str])
     """The targets of a group of commands, by the word that follows the name."""
-    own_options: bool = False
+    own_options: bool = True
     """The function parses the words behind the name itself. Otherwise it gets `Arguments`."""
 
     @property
@@ -36,191 +36,152 @@ class Command:
 
 
 TERMINAL = "frontends.tui.run:run_terminal"
-_ARCHIVE = "frontends.admin.archive"
-_MCP = "frontends.admin.mcp"
-_PROVIDERS = "frontends.admin.providers"
+
+
+def _group(module: str, *words: str) -> dict[str, str]:
+    """The targets `run_WORD` of a module."""
+    return {word: f"frontends.admin.{module}:run_{word.replace('-', '_')}" for word in words}
+
 
 COMMANDS = (
-    Command("resume [SESSION]", "Go on with an earlier session in the terminal", TERMINAL),
-    Command("fork [SESSION]", "Go on with a copy of a session", TERMINAL),
+    Command(
+        "resume [SESSION]",
+        "Go on with an earlier session in the terminal",
+        TERMINAL,
+        own_options=False,
+    ),
+    Command("fork [SESSION]", "Go on with a copy of a session", TERMINAL, own_options=False),
     Command(
         "exec, e [resume|fork]",
         "Work on one prompt, in a new session or an earlier one",
         "frontends.exec.command:run_exec",
+        own_options=False,
     ),
     Command(
         "apply, a [FILE]",
         "Apply a patch: an envelope or a unified diff",
         "frontends.apply.run:run_apply",
-        own_options=True,
     ),
     Command(
-        "undo [ID]",
-        "Take back what a turn or a patch changed",
-        "frontends.apply.undo:run_undo",
-        own_options=True,
+        "undo [ID]", "Take back what a turn or a patch changed", "frontends.apply.undo:run_undo"
     ),
-    Command(
-        "redo",
-        "Do again what the last undo took back",
-        "frontends.apply.undo:run_redo",
-        own_options=True,
-    ),
+    Command("redo", "Do again what the last undo took back", "frontends.apply.undo:run_redo"),
     Command(
         "sandbox [MODE] CMD",
         "Run a command in the sandbox of the model's commands",
         "frontends.admin.sandbox:run_sandbox",
-        own_options=True,
     ),
     Command(
         "execpolicy check",
         "Say what the rule files decide about a command",
-        members={"check": "frontends.admin.explain:run_check"},
-        own_options=True,
+        members=_group("explain", "check"),
     ),
     Command(
         "mcp COMMAND",
         "Add, list, remove, try and log in to MCP servers",
         members={
-            "add": f"{_MCP}:run_add",
-            "list": f"{_MCP}_listing:run_list",
-            "get": f"{_MCP}_listing:run_get",
-            "remove": f"{_MCP}:run_remove",
-            "test": f"{_MCP}_listing:run_test",
-            "login": f"{_MCP}_login:run_login",
-            "logout": f"{_MCP}_login:run_logout",
+            **_group("mcp", "add"),
+            **_group("mcp_listing", "list", "get"),
+            **_group("mcp", "remove"),
+            **_group("mcp_listing", "test"),
+            **_group("mcp_login", "login", "logout"),
         },
-        own_options=True,
     ),
     Command(
         "mcp-server",
         "Run an MCP server whose tools are this agent",
         "frontends.mcp_server.run:run_mcp_server",
+        own_options=False,
     ),
     Command(
         "plugin COMMAND",
         "Add, list, show and remove plugins",
-        members={
-            name: f"frontends.admin.plugins:run_{name}"
-            for name in ("add", "list", "show", "remove")
-        },
-        own_options=True,
+        members=_group("plugins", "add", "list", "show", "remove"),
     ),
     Command(
         "providers COMMAND",
         "List the providers of models, and try what they can do",
-        members={"list": f"{_PROVIDERS}:run_list", "test": f"{_PROVIDERS}:run_test"},
-        own_options=True,
+        members=_group("providers", "list", "test"),
     ),
     Command(
         "models list",
         "List models: window, output, abilities, prices",
-        members={"list": f"{_PROVIDERS}:run_models"},
-        own_options=True,
+        members={"list": "frontends.admin.providers:run_models"},
     ),
     Command(
         "skills COMMAND",
         "List the skills that are found here, and check skills",
-        members={
-            "list": "frontends.admin.skills:run_list",
-            "check": "frontends.admin.skills:run_check",
-        },
-        own_options=True,
+        members=_group("skills", "list", "check"),
     ),
     Command(
         "sessions COMMAND",
         "List, show, search, export and import sessions",
         members={
-            **{name: f"frontends.admin.sessions:run_{name}" for name in ("list", "show", "search")},
-            **{name: f"frontends.admin.export:run_{name}" for name in ("export", "import")},
+            **_group("sessions", "list", "show", "search"),
+            **_group("export", "export", "import"),
         },
-        own_options=True,
     ),
     Command(
         "cost [SESSION]",
         "Show what the tokens of a session went to",
         "frontends.admin.cost:run_cost",
-        own_options=True,
     ),
     Command(
         "archive SESSION",
         "Put a session away: lists leave it out",
-        f"{_ARCHIVE}:run_archive",
-        own_options=True,
+        "frontends.admin.archive:run_archive",
     ),
     Command(
         "unarchive SESSION",
         "Bring an archived session back",
-        f"{_ARCHIVE}:run_unarchive",
-        own_options=True,
+        "frontends.admin.archive:run_unarchive",
     ),
-    Command(
-        "delete SESSION", "Delete a session for good", f"{_ARCHIVE}:run_delete", own_options=True
-    ),
+    Command("delete SESSION", "Delete a session for good", "frontends.admin.archive:run_delete"),
     Command(
         "login [status]",
         "Store an API key from standard input: --with-api-key",
         "frontends.admin.login:run_login",
-        own_options=True,
     ),
-    Command(
-        "logout",
-        "Remove the stored login",
-        "frontends.admin.login:run_logout",
-        own_options=True,
-    ),
+    Command("logout", "Remove the stored login", "frontends.admin.login:run_logout"),
     Command(
         "features COMMAND",
         "List the features of Codex, and switch them on and off",
-        members={
-            "list": "frontends.admin.features:run_list",
-            "enable": "frontends.admin.features:run_enable",
-            "disable": "frontends.admin.features:run_disable",
-        },
-        own_options=True,
+        members=_group("features", "list", "enable", "disable"),
     ),
     Command(
         "doctor",
         "Check the setup and the machine, and say what to do",
         "frontends.admin.doctor:run_doctor",
-        own_options=True,
     ),
     Command(
         "debug COMMAND",
         "Print what is known of models, and the next request",
-        members={
-            "models": "frontends.admin.debug:run_models",
-            "prompt-input": "frontends.admin.debug:run_prompt_input",
-        },
-        own_options=True,
+        members=_group("debug", "models", "prompt-input"),
     ),
     Command(
         "completion [SHELL]",
         "Print a completion script for bash, zsh or fish",
         "cli.completion:run_completion",
-        own_options=True,
     ),
-    Command(
-        "exit-codes",
-        "List the exit codes",
-        "frontends.admin.exit_codes:run_exit_codes",
-        own_options=True,
-    ),
+    Command("exit-codes", "List the exit codes", "frontends.admin.exit_codes:run_exit_codes"),
     Command(
         "worktree COMMAND",
         "List and remove the git worktrees of sessions",
-        members={name: f"frontends.admin.worktree:run_{name}" for name in ("list", "remove")},
-        own_options=True,
+        members=_group("worktree", "list", "remove"),
     ),
-    Command("demo", "Show a session that needs no key and no network", "cli.main:run_demo"),
+    Command(
+        "demo",
+        "Show a session that needs no key and no network",
+        "cli.main:run_demo",
+        own_options=False,
+    ),
     Command(
         "config explain KEY",
         "Say what a setting is, and which file or option set it",
         "frontends.admin.explain:run_config",
+        own_options=False,
     ),
-    Command(
-        "help [COMMAND]", "Print the help of a command", "cli.commands:run_help", own_options=True
-    ),
+    Command("help [COMMAND]", "Print the help of a command", "cli.commands:run_help"),
 )
 
 _BY_NAME = {name: command for command in COMMANDS for name in command.names}
