@@ -1,12 +1,14 @@
-"""What the commands of this package share: `-c`, the configuration, and words that may be missing."""
+"""What the commands of this package share: `-c`, the configuration, words that may be missing, and tables."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from codex_py.config.config import Config
 from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import CommandParser, UsageError
 from codex_py.frontends.configuration import read_config, warn_of_config
+from codex_py.frontends.streams import print_out
+from codex_py.frontends.terminal import aligned, on_one_line
 
 
 def command_parser(*names: str) -> CommandParser:
@@ -35,3 +37,9 @@ def command_config(
     if warns:
         warn_of_config(config)
     return config
+
+
+def print_table(rows: Iterable[Sequence[str]]) -> int:
+    """Print rows in columns, each cell made safe for a terminal; the exit code."""
+    lines = aligned([[on_one_line(cell) for cell in row] for row in rows])
+    return print_out("".join(f"{line.rstrip()}\n" for line in lines))

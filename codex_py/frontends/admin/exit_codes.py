@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from codex_py.errors import ExitCode
-from codex_py.frontends.admin.command import command_parser
-from codex_py.frontends.streams import READER_LEFT, print_json, print_out
-from codex_py.frontends.terminal import aligned
+from codex_py.frontends.admin.command import command_parser, print_table
+from codex_py.frontends.streams import READER_LEFT, print_json
 
 MEANINGS: Final[dict[int, str]] = {
     ExitCode.DONE: "done",
@@ -40,5 +39,4 @@ def run_exit_codes(argv: Sequence[str], environment: Mapping[str, str]) -> int: 
         return print_json(
             [{"code": int(c), "meaning": text} for c, text in MEANINGS.items()], indent=2
         )
-    lines = aligned([(str(int(code)), text) for code, text in MEANINGS.items()])
-    return print_out("".join(f"{line.rstrip()}\n" for line in lines))
+    return print_table((str(int(code)), text) for code, text in MEANINGS.items())

@@ -7,20 +7,18 @@ from codex_py.config.config import Config
 from codex_py.config.edit import set_in_config
 from codex_py.config.tables import feature_names, known_features
 from codex_py.errors import CodexError
-from codex_py.frontends.admin.command import command_config, command_parser, required
+from codex_py.frontends.admin.command import command_config, command_parser, print_table, required
 from codex_py.frontends.command_parser import suggestion
 from codex_py.frontends.streams import print_out
-from codex_py.frontends.terminal import aligned
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print name, stage and state of each feature; the exit code."""
     config = command_config(command_parser().parse_args(list(argv)), environment)
-    rows = [
+    return print_table(
         (each.name, each.stage, str(_state(config, each.name, each.default)).lower())
         for each in known_features()
-    ]
-    return print_out("".join(f"{line.rstrip()}\n" for line in aligned(rows)))
+    )
 
 
 def run_enable(argv: Sequence[str], environment: Mapping[str, str]) -> int:

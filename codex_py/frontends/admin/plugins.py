@@ -17,11 +17,11 @@ from codex_py.config.plugins import Plugin, plugin_variables, plugins_folder
 from codex_py.config.roles import find_roles
 from codex_py.config.skills import find_skills
 from codex_py.errors import CodexError, ExitCode
-from codex_py.frontends.admin.command import command_config, command_parser, required
+from codex_py.frontends.admin.command import command_config, command_parser, print_table, required
 from codex_py.frontends.command_parser import UsageError
 from codex_py.frontends.stopping import raise_when_stopped
 from codex_py.frontends.streams import print_json, print_out, tell
-from codex_py.frontends.terminal import aligned, on_one_line
+from codex_py.frontends.terminal import on_one_line
 
 _SUMMARY: Final = ("name", "version", "description", "author", "source", "commit")
 
@@ -79,9 +79,9 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     rows: list[tuple[str, ...]] = [("NAME", "VERSION", "FROM", "STATE")]
     for entry in entries:
         state = f"not used: {entry['error']}" if entry["error"] else "ok"
-        row = (entry["name"], entry.get("version") or "-", entry.get("source", "-"), state)
-        rows.append(tuple(map(on_one_line, row)))
-    return print_out("".join(f"{line.rstrip()}\n" for line in aligned(rows)))
+        version, source = entry.get("version") or "-", entry.get("source", "-")
+        rows.append((entry["name"], version, source, state))
+    return print_table(rows)
 
 
 def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -17,7 +17,7 @@ from codex_py.app.provider_list import (
 )
 from codex_py.app.provider_trial import advice, tried
 from codex_py.errors import CodexError
-from codex_py.frontends.admin.command import command_config, command_parser, required
+from codex_py.frontends.admin.command import command_config, command_parser, print_table, required
 from codex_py.frontends.streams import print_json, print_out, tell
 from codex_py.frontends.terminal import aligned, on_one_line
 
@@ -30,8 +30,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     found = listed_providers(command_config(options, environment), environment)
     if options.json:
         return print_json([asdict(provider) for provider in found], indent=2)
-    rows = [("ID", "NAME", "API", "KEY", "ADDRESS"), *map(_provider_row, found)]
-    return print_out("".join(f"{line.rstrip()}\n" for line in aligned(rows)))
+    return print_table([("ID", "NAME", "API", "KEY", "ADDRESS"), *map(_provider_row, found)])
 
 
 def run_models(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -41,8 +40,7 @@ def run_models(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if options.json:
         return print_json([asdict(model) for model in found], indent=2)
     head = ("MODEL", "WINDOW", "OUTPUT", "PATCHES", "IMAGES", "EFFORT", "$/M IN", "CACHED", "OUT")
-    rows = [(*head, "AS OF"), *map(_model_row, found)]
-    return print_out("".join(f"{line.rstrip()}\n" for line in aligned(rows)))
+    return print_table([(*head, "AS OF"), *map(_model_row, found)])
 
 
 def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -80,21 +78,15 @@ def _provider_row(provider: ListedProvider) -> tuple[str, ...]:
     address = provider.base_url or provider.problem or ""
     if provider.answers is not None:
         address += " (answers)" if provider.answers else " (does not answer)"
-    cells = (
-        provider.id,
-        provider.name or "",
-        provider.wire_api or "",
-        f"{provider.key or '-'} {key}".strip(),
-        address,
-    )
-    return tuple(on_one_line(cell) for cell in cells)
+    key = f"{provider.key or '-'} {key}".strip()
+    return (provider.id, provider.name or "", provider.wire_api or "", key, address)
 
 
 def _model_row(model: ListedModel) -> tuple[str, ...]:
     prices = model.prices
     dollars = ("-",) * 3 if prices is None else (prices.input, prices.cached_input, prices.output)
     return (
-        on_one_line(f"{model.provider}/{model.id}"),
+        f"{model.provider}/{model.id}",
         str(model.context_window),
         str(model.max_output_tokens or "-"),
         model.tools,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.errors import SessionError
-from codex_py.frontends.admin.command import command_config, command_parser, required
+from codex_py.frontends.admin.command import command_config, command_parser, print_table, required
 from codex_py.frontends.command_parser import CommandParser, UsageError
 from codex_py.frontends.plain_text import cut
 from codex_py.frontends.stopping import Stopped, raise_when_stopped
@@ -43,8 +43,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         (age(each.updated), each.id, *([each.cwd] if options.all else []), _title(each))
         for each in found
     ]
-    lines = aligned([tuple(map(on_one_line, row)) for row in rows])
-    return print_out("".join(f"{line.rstrip()}\n" for line in lines))
+    return print_table(rows)
 
 
 def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:

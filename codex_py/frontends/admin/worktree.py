@@ -5,9 +5,9 @@ from pathlib import Path
 
 from codex_py.app.worktrees.kept import KeptWorktree, kept_worktrees, remove_worktree
 from codex_py.errors import CodexError
-from codex_py.frontends.admin.command import command_config, command_parser, required
+from codex_py.frontends.admin.command import command_config, command_parser, print_table, required
 from codex_py.frontends.streams import print_json, print_out
-from codex_py.frontends.terminal import aligned, on_one_line
+from codex_py.frontends.terminal import on_one_line
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -23,8 +23,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     for each in found:
         session = next(iter(each.sessions), "-")
         rows.append((each.name, each.state, each.commit[:9] or "-", session, str(each.path)))
-    lines = aligned([tuple(map(on_one_line, row)) for row in rows])
-    return print_out("".join(f"{line.rstrip()}\n" for line in lines))
+    return print_table(rows)
 
 
 def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
