@@ -11,31 +11,22 @@ from codex_py.config.files import LOCK_TIMEOUT_S, as_config_error, replace_text
 from codex_py.errors import CodexError, ConfigError
 from codex_py.filesystem.own import locked, make_private
 from codex_py.model.auth import stored_fields
-from codex_py.protocol.frozen import frozen
 
 _STORE_KEY: Final = "cli_auth_credentials_store"
 _SHOWN_START, _SHOWN_END = 8, 5
 
 
-@frozen
-class StoredLogin:
-    shown_key: str | None
-    """The API key, masked; None if the login is another one, such as that with ChatGPT."""
-
-
-def stored_login(config: Config) -> StoredLogin | None:
-    """The login in `auth.json`; None if there is none.
+def stored_login(config: Config) -> str | None:
+    """The API key in `auth.json`, masked; empty for another login, such as that with ChatGPT; None without a login.
 
     Raises:
         ConfigError: the configuration names another store, or the file cannot be read.
     """
-    _require_file_store(config)
-    fields = stored_fields(config.home / "auth.json")
+    fields = stored_fields(_login_file(config))
     key = fields.get("OPENAI_API_KEY")
     if isinstance(key, str) and key.strip():
-        return StoredLogin(masked(key.strip()))
-    is_other = any(value for name, value in fields.items() if name != "auth_mode")
-    return StoredLogin(None) if is_other else None
+        return masked(key.strip())
+    return "" if any(value for name, value in fields.items() if name != "auth_mode") else None
 
 
 def store_key(config: Config, key: str) -> None:
@@ -53,7 +44,7 @@ def store_key(config: Config, key: str) -> None:
             found = stored_login(config)
         except ConfigError:
             found = None
-        if found is not None and found.shown_key is None:
+        if found == "":
             raise CodexError(
                 f"{path} holds a login that is no API key, with ChatGPT for instance; to give it up, run"
                 " `codex-py logout` first",
@@ -69,8 +60,7 @@ def remove_login(config: Config) -> bool:
     Raises:
         ConfigError: the configuration names another store, or the file cannot be removed.
     """
-    _require_file_store(config)
-    if not (config.home / "auth.json").exists():
+    if not _login_file(config).exists():
         return False
     with _locked_file(config) as path:
         path.unlink(missing_ok=True)
@@ -86,18 +76,18 @@ def masked(key: str) -> str:
 
 @contextmanager
 def _locked_file(config: Config) -> Generator[Path]:
-    _require_file_store(config)
-    path = config.home / "auth.json"
+    path = _login_file(config)
     with as_config_error(path, "written"):
         make_private(config.home)
         with locked(config.home / "auth.json.lock", LOCK_TIMEOUT_S, is_file=True):
             yield path
 
 
-def _require_file_store(config: Config) -> None:
+def _login_file(config: Config) -> Path:
     if (store := config.values.get(_STORE_KEY)) in {"keyring", "ephemeral"}:
         raise ConfigError(
             f"`{_STORE_KEY}` is {store!r}, and codex-py keeps keys in auth.json alone: set it to"
             ' "file", or set the environment variable OPENAI_API_KEY',
             key=(_STORE_KEY,),
         )
+    return config.home / "auth.json"

@@ -13,6 +13,10 @@ from codex_py.frontends.streams import read_all, tell
 
 _MAX_KEY_BYTES: Final = 65_536
 _CHECKED_LATER: Final = "Authentication is checked when you send a request."
+_CHATGPT: Final = (
+    "Logged in using ChatGPT\n"
+    "codex-py needs an API key: set OPENAI_API_KEY, or run `codex-py logout` and log in with one."
+)
 
 
 def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -31,17 +35,10 @@ def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         store_key(config, _key_from_stdin())
         tell(f"API key saved. {_CHECKED_LATER}")
         return ExitCode.DONE
-    login = stored_login(config)
-    if login is None:
-        tell("Not logged in")
-    elif login.shown_key is None:
-        tell("Logged in using ChatGPT")
-        tell(
-            "codex-py needs an API key: set OPENAI_API_KEY, or run `codex-py logout` and log in with one."
-        )
-    else:
-        tell(f"API key configured - {login.shown_key}\n{_CHECKED_LATER}")
+    if login := stored_login(config):
+        tell(f"API key configured - {login}\n{_CHECKED_LATER}")
         return ExitCode.DONE
+    tell("Not logged in" if login is None else _CHATGPT)
     return ExitCode.TURN_FAILED
 
 
@@ -64,16 +61,13 @@ def _key_from_stdin() -> str:
     try:
         text = read_all(0, _check_size).decode("latin-1").strip()
     except OSError as error:
-        raise CodexError(
-            f"standard input cannot be read: {error.strerror}", code="login"
-        ) from error
+        problem = f"standard input cannot be read: {error.strerror}"
+        raise CodexError(problem, code="login") from error
     if not text:
         raise CodexError("No API key provided via stdin.", code="login")
     if not re.fullmatch(r"[!-~]+", text):
-        raise CodexError(
-            "This is no API key: it holds blanks, several lines, or characters that no key can have.",
-            code="login",
-        )
+        problem = "it holds blanks, several lines, or characters that no key can have."
+        raise CodexError(f"This is no API key: {problem}", code="login")
     return text
 
 
