@@ -62,3 +62,13 @@ def starting(place: Workplace) -> Generator[Start]:
             return stack.enter_context(program)
 
         yield start
+
+
+def leave(program: PtyProgram) -> None:
+    """Leave with Ctrl-D when no turn runs.
+
+    While one runs it asks again, and a turn goes on after its answer is shown: what it changed is copied for `/undo`.
+    """
+    program.wait_until(lambda: not program.title.startswith("\u2022"), what="the turn's end")
+    program.press("c-d")
+    assert program.wait() == 0

@@ -12,7 +12,7 @@ from codex_py.testing import (
     ev_message,
 )
 from codex_py.testing.events import Event
-from tests.frontends.tui.terminals import Start
+from tests.frontends.tui.terminals import Start, leave
 from tests.support.program import Workplace
 
 EXCLUDED = "sandbox_workspace_write={exclude_slash_tmp=true,exclude_tmpdir_env_var=true}"
@@ -46,8 +46,7 @@ def test_a_yes_lets_the_command_run(start: Start, place: Workplace, columns: int
         program.wait_for("Made.")
         assert "You approved `touch made`" in "\n".join(program.scrollback)
         assert (place.cwd / "made").exists()
-        program.press("c-d")
-        assert program.wait() == 0
+        leave(program)
 
 
 @pytest.mark.parametrize("keys", [["enter"], ["esc"], ["c-c"]])
@@ -59,8 +58,7 @@ def test_enter_alone_says_no(start: Start, place: Workplace, keys: list[str]) ->
         program.wait_for("Conversation interrupted")
         assert QUESTION not in program.text
         assert not (place.cwd / "made").exists()
-        program.press("c-d")
-        assert program.wait() == 0
+        leave(program)
 
 
 def test_a_no_with_a_word_to_it_lets_the_turn_go_on(start: Start, place: Workplace) -> None:

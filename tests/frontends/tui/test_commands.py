@@ -16,7 +16,7 @@ from codex_py.testing import (
     ev_message,
     ev_text_deltas,
 )
-from tests.frontends.tui.terminals import IDLE, Start
+from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.support.program import Workplace
 
 FREE = ("-s", "danger-full-access")
@@ -111,14 +111,15 @@ def test_an_export_has_what_was_said_before_and_since(start: Start, place: Workp
     with ScriptedServer(replies) as server:
         first = start(server, "One?")
         first.wait_for("Hello you.")
-        first.press("c-d")
-        assert first.wait() == 0
+        leave(first)
         program = start(server, "resume", "--last", "Two?")
         program.wait_for("Again.")
-        for name in ("out.md", "out.html"):
+        program.wait_until(lambda: program.title == "work")
+        for number, name in enumerate(["out.md", "out.html"], 1):
             program.type(f"/export {name}")
             program.press("enter")
-            program.wait_for(f"/{name}")
+            # The path may be broken into lines.
+            program.wait_until(lambda n=number: program.text.count("was written to") == n)
     assert "Hello <strong>you</strong>." in (place.cwd / "out.html").read_text(encoding="utf-8")
     text = (place.cwd / "out.md").read_text(encoding="utf-8")
     assert text.startswith("# One?\n\n- Session: ")
@@ -181,8 +182,7 @@ def test_the_title_says_what_goes_on_and_is_given_back(start: Start) -> None:
         assert program.title == "\u2022 work"
         pause.until.set()
         program.wait_until(lambda: program.title == "work")
-        program.press("c-d")
-        assert program.wait() == 0
+        leave(program)
     assert program.raw.count(b"\x1b[22;0t") == program.raw.count(b"\x1b[23;0t") == 1
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.testing import ScriptedServer, ev_completed, ev_message
-from tests.frontends.tui.terminals import IDLE, Start
+from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.support.program import Workplace
 
 HELLO = [*ev_message("Hello."), ev_completed()]
@@ -47,8 +47,7 @@ def test_hooks_that_are_trusted_at_the_start_run_and_are_not_asked_about_again(
         assert all(set(entry) == {"trusted_hash"} for entry in states(place).values())
         assert set(states(place)) == {"0:0", "0:1"}
         write_hooks(path, f"echo one >> '{ran}'", f"echo changed >> '{ran}'")
-        program.press("c-d")
-        assert program.wait() == 0
+        leave(program)
         # The server's entry is written anew, so the trust is given again.
         trusted = states(place)["0:0"]["trusted_hash"]
         state = f'hooks.state={{"{path}:user_prompt_submit:0:0"={{trusted_hash="{trusted}"}}}}'
@@ -141,8 +140,7 @@ def test_a_low_screen_shows_what_a_hook_runs(start: Start, place: Workplace) -> 
         program.wait_for(ASKED)
         program.press("c-c")
         program.wait_for(IDLE)
-        program.press("c-d")
-        assert program.wait() == 0
+        leave(program)
 
 
 def test_a_hook_that_is_trusted_or_switched_off_in_a_session_is_so_at_once(

@@ -18,7 +18,7 @@ from codex_py.testing import (
     ev_message,
     ev_text_deltas,
 )
-from tests.frontends.tui.terminals import IDLE, Start
+from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.support.program import Workplace, environment
 from tests.support.pty_program import PtyProgram
 
@@ -87,8 +87,7 @@ def test_a_signal_ends_the_turn_in_order(
         assert sleepers() == []
         again = start(server, "resume", "--last", "Go on.")
         again.wait_for("Hello again.")
-        again.press("c-d")
-        assert again.wait() == 0
+        leave(again)
     output = server.requests[-1].body["input"]
     assert any(item.get("type") == "function_call_output" for item in output)
 
@@ -131,8 +130,7 @@ def test_a_killed_program_leaves_no_child_and_its_session_can_be_resumed(start: 
             program.settle(0.05)
         again = start(server, "resume", "--last", "Go on.")
         again.wait_for("Hello again.")
-        again.press("c-d")
-        assert again.wait() == 0
+        leave(again)
 
 
 def test_what_is_interrupted_says_so(start: Start) -> None:

@@ -4,7 +4,7 @@ from codex_py.testing import (
     ev_function_call,
     ev_message,
 )
-from tests.frontends.tui.terminals import IDLE, Start
+from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.support.program import Workplace
 
 
@@ -15,8 +15,7 @@ def test_a_prompt_is_answered_and_the_program_left(start: Start) -> None:
         program.type("Do it.")
         program.press("enter")
         program.wait_for("It is done.")
-        program.press("c-d")
-        assert program.wait() == 0
+        leave(program)
         assert program.scrollback[-2].startswith("To continue this session, run: codex-py resume")
     assert program.modes() == program.initial_modes
 
@@ -42,8 +41,7 @@ def test_what_is_said_into_a_turn_goes_out_with_its_next_request(
         program.wait_for("  \u203a And be quick.")
         (place.cwd / "go").touch()
         program.wait_for("As you like.")
-        program.press("c-d")
-        assert program.wait() == 0
+        leave(program)
     last = server.requests[-1].body["input"][-1]
     assert last["content"] == [{"type": "input_text", "text": "And be quick."}]
 

@@ -16,7 +16,7 @@ from codex_py.testing import (
     ev_reasoning,
     ev_text_deltas,
 )
-from tests.frontends.tui.terminals import IDLE, Start
+from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.support.program import Workplace
 from tests.support.pty_program import PtyProgram
 from tests.support.snapshots import check_snapshot
@@ -69,8 +69,7 @@ def test_a_turn_looks_as_it_did(start: Start, columns: int) -> None:
     with ScriptedServer(replies) as server:
         program = start(server, "-s", "danger-full-access", PROMPT, columns=columns, rows=40)
         program.wait_for("# all of it")
-        program.press("c-d")
-        assert program.wait() == 0
+        leave(program)
     snapshot = Path(__file__).parent / "snapshots" / f"turn_{columns}.txt"
     check_snapshot(snapshot, conversation(program))
 
@@ -89,8 +88,7 @@ def test_a_resumed_conversation_is_shown_again(start: Start) -> None:
     with ScriptedServer([[*ev_message("It is **done**."), ev_completed()]]) as server:
         first = start(server, PROMPT)
         first.wait_for("It is done.")
-        first.press("c-d")
-        assert first.wait() == 0
+        leave(first)
         second = start(server, "resume", "--last")
         second.wait_for("It is done.")
         second.wait_for(IDLE)
@@ -114,13 +112,11 @@ def test_a_resumed_conversation_looks_as_it_did(start: Start, place: Workplace) 
     with ScriptedServer(replies) as server:
         first = start(server, "-s", "danger-full-access", PROMPT, rows=50)
         first.wait_for("Worked for")
-        first.press("c-d")
-        assert first.wait() == 0
+        leave(first)
         second = start(server, "resume", "--last", rows=50)
         second.wait_for("Worked for")
         second.wait_for(IDLE)
-        second.press("c-d")
-        assert second.wait() == 0
+        leave(second)
     assert "42" in conversation(first)
     assert "-one" in conversation(first).replace(" ", "")
     assert conversation(second) == conversation(first)

@@ -1,7 +1,7 @@
 import tomllib
 
 from codex_py.testing import ScriptedServer, ev_completed, ev_message
-from tests.frontends.tui.terminals import IDLE, Start
+from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.support.program import Workplace
 from tests.support.repository import make_repository
 
@@ -16,8 +16,7 @@ def test_a_new_folder_is_asked_about_and_enter_alone_does_not_trust_it(
         program.wait_for("Do you trust what is in")
         program.press("enter")
         program.wait_for("read-only")
-        program.press("c-d")
-        assert program.wait() == 0
+        leave(program)
     config = tomllib.loads((place.home / "config.toml").read_text(encoding="utf-8"))
     assert "projects" not in config
 
@@ -32,8 +31,7 @@ def test_a_folder_that_is_trusted_can_be_written_and_is_not_asked_about_again(
         program.wait_for("Do you trust what is in")
         program.type("y")
         program.wait_for("workspace-write")
-        program.press("c-d")
-        assert program.wait() == 0
+        leave(program)
         config = tomllib.loads((place.home / "config.toml").read_text(encoding="utf-8"))
         assert config["projects"] == {str(place.cwd): {"trust_level": "trusted"}}
 
@@ -89,8 +87,7 @@ def test_without_a_key_the_first_run_says_what_can_be_done(start: Start) -> None
         # No command is broken where it would be copied.
         assert "      codex-py --oss --local-provider ollama" in program.lines
         program.wait_for(IDLE)
-        program.press("c-d")
-        assert program.wait() == 0
+        leave(program)
 
 
 def test_a_line_that_is_typed_while_the_program_starts_is_sent(start: Start) -> None:

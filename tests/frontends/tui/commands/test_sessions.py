@@ -2,7 +2,7 @@ import re
 from pathlib import Path
 
 from codex_py.testing import ScriptedServer, ev_completed, ev_message
-from tests.frontends.tui.terminals import IDLE, Start
+from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.support.program import Workplace
 
 ANSWER = [*ev_message("Hello **you**."), ev_completed()]
@@ -77,8 +77,7 @@ def test_a_resumed_conversation_says_which_model_it_goes_on_with(start: Start) -
     with ScriptedServer([ANSWER]) as server:
         first = start(server, "-m", "gpt-5.5-codex", "Hello?")
         first.wait_for("Hello you.")
-        first.press("c-d")
-        assert first.wait() == 0
+        leave(first)
         program = start(server, "resume", "--last", columns=120)
         program.wait_for("recorded with model `gpt-5.5-codex` but is resuming with `gpt-5.5`")
 
