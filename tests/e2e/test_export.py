@@ -29,7 +29,7 @@ def thread_id(place: Workplace) -> str:
 
 def test_a_session_is_exported_in_each_form(place: Workplace, thread_id: str) -> None:
     code, text, told = exported(place, thread_id)
-    assert (code, told) == (0, "1 long texts were shortened; --full keeps all of them.\n")
+    assert (code, told) == (0, "")
     assert text.startswith(f"# Count\n\n- Session: {thread_id}\n")
     assert "\n```console\n$ echo '</pre>'; seq 6000" in text
     assert text.endswith("\n## Agent\n\nIt **says** a lot.\n")
@@ -38,7 +38,7 @@ def test_a_session_is_exported_in_each_form(place: Workplace, thread_id: str) ->
     page = place.cwd / "talk.html"
     page.write_text("old", encoding="utf-8")
     page.chmod(0o644)
-    assert exported(place, "--last", "--full", "-o", "talk.html") == (0, "", "")
+    assert exported(place, "--last", "-o", "talk.html") == (0, "", "")
     written = page.read_text(encoding="utf-8")
     assert "&lt;/pre&gt;\n1 2 3" in written
     assert "5999 6000" in written

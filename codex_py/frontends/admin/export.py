@@ -14,35 +14,30 @@ from codex_py.filesystem.own import make_private, open_emptied
 from codex_py.frontends.admin.command import command_parser, required
 from codex_py.frontends.admin.sessions import named_session
 from codex_py.frontends.command_parser import OneOf, UsageError, working_folder
-from codex_py.frontends.export.document import Shortener, read_document
+from codex_py.frontends.export.document import read_document
 from codex_py.frontends.export.forms import FORMS, writer_for
 from codex_py.frontends.streams import print_out, tell
 
 
 def run_export(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Write a conversation to a file or to standard output; the exit code."""
-    parser = command_parser("session", "--last", "--full", "--portable")
+    parser = command_parser("session", "--last", "--portable")
     parser.add_argument("--format", type=OneOf(*FORMS))
     parser.add_argument("-o", "--output")
     options = parser.parse_args(list(argv))
     path = None if options.output is None else Path(options.output)
     session = named_session(codex_home(environment), options.session, last=options.last)
     if options.portable:
-        if path is None or options.format or options.full:
+        if path is None or options.format:
             raise UsageError("--portable goes with -o FILE, and with no other form")
         return _export_portable(session, path, environment)
     write = writer_for(path, options.format)
-    document = read_document(session)
-    shortener = Shortener(None) if options.full else Shortener()
+    parts = write(read_document(session))
     if path is None:
-        done = print_out("".join(write(document, shortener)))
-    else:
-        done = 0
-        with _opened(path) as file:
-            file.writelines(part.encode(errors="replace") for part in write(document, shortener))
-    if shortener.count and not done:
-        tell(f"{shortener.count} long texts were shortened; --full keeps all of them.")
-    return done
+        return print_out("".join(parts))
+    with _opened(path) as file:
+        file.writelines(part.encode(errors="replace") for part in parts)
+    return 0
 
 
 def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -1,8 +1,7 @@
-"""A conversation that is to be written to a file, and the choice of its form."""
+"""A conversation that is to be written to a file."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
 
 from codex_py.app.thread import thread_items
 from codex_py.protocol.events import ThreadItem, UserMessage
@@ -13,48 +12,7 @@ from codex_py.rollout.details import read_details
 from codex_py.rollout.index import thread_names
 from codex_py.rollout.records import home_of, read_meta
 
-_LONGEST = 20_000
-"""Characters of one output, one diff or one argument, unless all is wanted."""
 _LONGEST_TITLE = 80
-
-
-class Shortener:
-    """Cuts long outputs, and counts them.
-
-    Args:
-        longest: in characters; None keeps all.
-    """
-
-    def __init__(self, longest: int | None = _LONGEST) -> None:
-        self._longest = longest
-        self.count = 0
-
-    def start(self, text: str) -> tuple[str, str]:
-        """The first characters, and a remark about the rest; it is empty if there is none."""
-        if self._longest is None or len(text) <= self._longest:
-            return text, ""
-        self.count += 1
-        left_out = len(text) - self._longest
-        return text[: self._longest], f"[… {left_out:,} characters are left out …]"
-
-    def text(self, text: str) -> str:
-        """The text, or its first and last characters with a remark between them."""
-        start, remark = self.start(text)
-        if not remark:
-            return text
-        half = len(start) // 2
-        return f"{text[:half]}\n{remark}\n{text[-half:]}"
-
-    def value(self, value: Any) -> Any:
-        """The same for every string in a JSON value."""
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, dict):
-            fields = cast("dict[str, Any]", value)
-            return {key: self.value(part) for key, part in fields.items()}
-        if isinstance(value, list):
-            return [self.value(part) for part in cast("list[Any]", value)]
-        return value
 
 
 @frozen(kw_only=True)

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from codex_py.frontends.diffs import ShownFile, read_diff
-from codex_py.frontends.export.document import Shortener
 from codex_py.frontends.plain_text import command_output, plain
 from codex_py.frontends.terminal import took
 from codex_py.frontends.wording import AGENT_VERBS, result_text, script_of, search_words
@@ -13,6 +12,8 @@ from codex_py.protocol import events
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.plans import without_tags
 
+_LONGEST = 20_000
+"""Characters of one output, one diff or one prompt of an agent."""
 _SHORT_TURN_MS = 2_000
 """As in the terminal, a quick turn needs no line."""
 _STEPS = {(True, False): "✔", (False, True): "▸", (False, False): "□"}
@@ -49,27 +50,27 @@ class Entry:
     parts: Sequence[Part] = ()
 
 
-def entries(items: Sequence[events.ThreadItem], shortener: Shortener) -> Iterator[Entry]:
+def entries(items: Sequence[events.ThreadItem]) -> Iterator[Entry]:
     """The entries of a conversation. Nothing in them can steer a terminal or hide text."""
     for item in items:
         if not (isinstance(item, events.TurnTime) and item.duration_ms < _SHORT_TURN_MS):
-            yield _entry(item, shortener)
+            yield _entry(item)
 
 
-def _entry(item: events.ThreadItem, shortener: Shortener) -> Entry:
+def _entry(item: events.ThreadItem) -> Entry:
     match item:
         case events.CommandExecution():
-            return _command(item, shortener)
+            return _command(item)
         case events.FileChange():
-            return _change(item, shortener)
+            return _change(item)
         case events.TodoList():
             steps = (f"- {_STEPS[s.completed, s.in_progress]} {s.text}" for s in item.items)
             text = "\n\n".join(filter(None, (item.explanation, "\n".join(steps))))
             return Entry("plan", "Updated plan", parts=_texts(text, "markdown"))
         case events.McpToolCall():
-            return _call(item, shortener)
+            return _call(item)
         case events.CollabToolCall():
-            return _agents(item, shortener)
+            return _agents(item)
         case events.WebSearch():
             return Entry("call", plain(" ".join(search_words(item))))
         case events.ErrorItem(message=message):
@@ -99,7 +100,19 @@ def _texts(
     return [Text(plain(text, tab=4), form, language)] if text.strip() else []
 
 
-def _command(item: events.CommandExecution, shortener: Shortener) -> Entry:
+def _shortened(text: str) -> str:
+    """The text, or its first and last characters with a remark between them."""
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    return f"{text[:half]}\n{_left_out(text)}\n{text[-half:]}"
+
+
+def _left_out(text: str) -> str:
+    return f"[… {len(text) - _LONGEST:,} characters are left out …]"
+
+
+def _command(item: events.CommandExecution) -> Entry:
     notes: list[str] = []
     if item.status == "declined":
         notes.append("declined")
@@ -109,7 +122,7 @@ def _command(item: events.CommandExecution, shortener: Shortener) -> Entry:
         notes.append(item.status)
     if item.duration_ms is not None:
         notes.append(took(item.duration_ms))
-    output = command_output(shortener.text(item.aggregated_output)).strip("\n")
+    output = command_output(_shortened(item.aggregated_output)).strip("\n")
     return Entry(
         "command",
         plain(script_of(item.command).strip()),
@@ -119,27 +132,31 @@ def _command(item: events.CommandExecution, shortener: Shortener) -> Entry:
     )
 
 
-def _change(item: events.FileChange, shortener: Shortener) -> Entry:
+def _change(item: events.FileChange) -> Entry:
     if item.status in {"failed", "declined"}:
         names = ", ".join(change.path for change in item.changes)
         title = f"{'Declined' if item.status == 'declined' else 'Failed'} patch of {names}"
         message = "" if item.error is None else item.error["message"]
         return Entry("change", plain(title), failed=True, parts=_texts(message))
-    diff, remark = shortener.start(item.diff)
+    diff = item.diff[:_LONGEST]
     files = read_diff(diff)
     verb, names = "Edited", [change.path for change in item.changes]
     if files:
         names = [f.path + (f" → {f.moved_to}" if f.moved_to else "") for f in files]
         verb = files[0].verb if len(files) == 1 else verb
+    remark = _left_out(item.diff) if len(diff) < len(item.diff) else ""
     parts: list[Part] = [Diff(plain(diff).rstrip("\n"), files)] if files else _texts(diff)
     return Entry("change", plain(f"{verb} {', '.join(names)}"), remark, parts=parts)
 
 
-def _call(item: events.McpToolCall, shortener: Shortener) -> Entry:
-    arguments = shortener.value(item.arguments)
+def _call(item: events.McpToolCall) -> Entry:
+    arguments = item.arguments
     told = json.dumps(arguments, ensure_ascii=False, indent=2) if arguments else ""
     message = "" if item.error is None else str(item.error.get("message") or item.error)
-    said = [*_texts(told, language="json"), *_texts(shortener.text(result_text(item.result)))]
+    said = [
+        *_texts(_shortened(told), language="json"),
+        *_texts(_shortened(result_text(item.result))),
+    ]
     return Entry(
         "call",
         plain(f"Called {item.server}.{item.tool}"),
@@ -149,13 +166,13 @@ def _call(item: events.McpToolCall, shortener: Shortener) -> Entry:
     )
 
 
-def _agents(item: events.CollabToolCall, shortener: Shortener) -> Entry:
+def _agents(item: events.CollabToolCall) -> Entry:
     names = ", ".join(item.names.get(each, each) for each in item.receiver_thread_ids)
-    parts = _texts(shortener.text(item.prompt or ""), "markdown")
+    parts = _texts(_shortened(item.prompt or ""), "markdown")
     for agent_id, state in item.agents_states.items():
         if state.message:
             name = item.names.get(agent_id, agent_id)
             text = f"{name} ({state.status}):\n\n{state.message}"
-            parts += _texts(shortener.text(text), "markdown")
+            parts += _texts(_shortened(text), "markdown")
     title = plain(f"{AGENT_VERBS[item.tool][True]} {names}")
     return Entry("call", title, failed=item.status == "failed", parts=parts)

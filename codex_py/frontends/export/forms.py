@@ -8,7 +8,7 @@ from typing import TypeAlias
 from codex_py import __version__
 from codex_py.app.loading import load
 from codex_py.frontends.command_parser import UsageError
-from codex_py.frontends.export.document import Document, Shortener
+from codex_py.frontends.export.document import Document
 from codex_py.protocol.event_data import item_data, plain_data
 
 FORMS = {
@@ -18,7 +18,7 @@ FORMS = {
 }
 """The writer of each form."""
 
-Writer: TypeAlias = Callable[[Document, Shortener], Iterator[str]]
+Writer: TypeAlias = Callable[[Document], Iterator[str]]
 
 
 def writer_for(path: Path | None, form: str | None = None) -> Writer:
@@ -35,8 +35,8 @@ def writer_for(path: Path | None, form: str | None = None) -> Writer:
     return load(FORMS[form])
 
 
-def json_document(document: Document, shortener: Shortener) -> Iterator[str]:
-    head = {
+def json_document(document: Document) -> Iterator[str]:
+    data = {
         "format": "codex-py-conversation",
         "format_version": 1,
         "written_by": f"codex-py {__version__}",
@@ -47,14 +47,6 @@ def json_document(document: Document, shortener: Shortener) -> Iterator[str]:
         "model_provider": document.provider,
         "began": document.began or None,
         "usage": plain_data(document.usage),
+        "items": [item_data(item) for item in document.items],
     }
-    yield json.dumps(head, indent=2).removesuffix("\n}")
-    yield ',\n  "items": ['
-    separator = "\n    "
-    for item in document.items:
-        data = item_data(item)
-        if item.type in {"command_execution", "file_change", "mcp_tool_call"}:
-            data = shortener.value(data)
-        yield separator + json.dumps(data)
-        separator = ",\n    "
-    yield f'\n  ],\n  "shortened": {shortener.count}\n}}\n'
+    yield json.dumps(data, indent=2) + "\n"

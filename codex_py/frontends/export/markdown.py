@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from codex_py.frontends.export.document import Document, Shortener
+from codex_py.frontends.export.document import Document
 from codex_py.frontends.export.entries import Diff, Entry, Part, entries
 from codex_py.frontends.terminal import on_one_line
 
@@ -11,17 +11,17 @@ _SAID = {"user": "## User", "agent": "## Agent"}
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
-def markdown(document: Document, shortener: Shortener) -> Iterator[str]:
+def markdown(document: Document) -> Iterator[str]:
     """The parts of the text, in order."""
     yield f"# {on_one_line(document.title) or 'Conversation'}\n\n"
     for name, value in document.facts:
         yield f"- {name}: {on_one_line(value)}\n"
-    yield from conversation(document, shortener)
+    yield from conversation(document)
 
 
-def conversation(document: Document, shortener: Shortener) -> Iterator[str]:
+def conversation(document: Document) -> Iterator[str]:
     """What was said and done, without the heading; each part begins with an empty line."""
-    for entry in entries(document.items, shortener):
+    for entry in entries(document.items):
         yield from (f"\n{block}\n" for block in _blocks(entry))
 
 
@@ -36,11 +36,9 @@ def _blocks(entry: Entry) -> Iterator[str]:
     yield _SAID.get(entry.kind) or f"**{_escaped(entry.title)}**{note}"
     for part in entry.parts:
         text = _block(part)
-        yield (
-            "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
-            if (entry.kind == "thought")
-            else text
-        )
+        if entry.kind == "thought":
+            text = "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+        yield text
 
 
 def _block(part: Part) -> str:

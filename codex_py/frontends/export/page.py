@@ -18,7 +18,7 @@ from markdown_it.token import Token
 
 from codex_py import __version__
 from codex_py.frontends.diffs import DiffLine, ShownFile
-from codex_py.frontends.export.document import Document, Shortener
+from codex_py.frontends.export.document import Document
 from codex_py.frontends.export.entries import Diff, Entry, Part, entries
 from codex_py.frontends.terminal import on_one_line
 
@@ -30,12 +30,12 @@ _CLASSES: Final = {"+": "added", "-": "removed", "@": "gap", "\\": "gap"}
 _LISTED: Final = 80
 
 
-def page(document: Document, shortener: Shortener) -> Iterator[str]:
+def page(document: Document) -> Iterator[str]:
     """The parts of the page, in order."""
     style = _STYLE.read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    title = _text(document.title or "Conversation")
-    facts = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in document.facts)
+    title = escape(document.title or "Conversation")
+    facts = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in document.facts)
     yield (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\';'
@@ -45,11 +45,10 @@ def page(document: Document, shortener: Shortener) -> Iterator[str]:
         f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n"
         f"<header>\n<h1>{title}</h1>\n<dl>{facts}</dl>\n"
     )
-    found = list(entries(document.items, shortener))
+    found = list(entries(document.items))
     yield f"{_contents(found)}</header>\n<main>\n"
     yield from _conversation(found)
-    count = f" {shortener.count} long texts were shortened." if shortener.count else ""
-    yield f'</main>\n<footer class="quiet">Written by codex-py {__version__}.{count}</footer>\n'
+    yield f'</main>\n<footer class="quiet">Written by codex-py {__version__}.</footer>\n'
     yield "</body>\n</html>\n"
 
 
@@ -59,7 +58,7 @@ def _contents(found: Sequence[Entry]) -> str:
         return ""
     lines = [" ".join(parts[0].text.split()) if parts else "" for parts in prompts]
     items = "".join(
-        f'<li><a href="#prompt-{number}">{_text(line[:_LISTED])}{"…" * (len(line) > _LISTED)}</a></li>'
+        f'<li><a href="#prompt-{number}">{escape(line[:_LISTED])}{"…" * (len(line) > _LISTED)}</a></li>'
         for number, line in enumerate(lines, 1)
     )
     return f'<nav aria-label="Prompts"><details><summary>{len(lines)} prompts</summary><ol>{items}</ol></details></nav>\n'
@@ -76,7 +75,7 @@ def _conversation(found: Sequence[Entry]) -> Iterator[str]:
         elif entry.kind == "agent":
             yield f'<div class="agent"><h3>Answer</h3>{_parts(entry)}</div>\n'
         elif entry.kind == "note":
-            yield f'<p class="quiet">{_text(entry.title)}</p>\n'
+            yield f'<p class="quiet">{escape(entry.title)}</p>\n'
         else:
             yield _step(entry)
     yield "</section>\n" * bool(number)
@@ -84,11 +83,11 @@ def _conversation(found: Sequence[Entry]) -> Iterator[str]:
 
 def _step(entry: Entry) -> str:
     classes = f"step {entry.kind}{' failed' * entry.failed}"
-    title = _text(entry.title)
+    title = escape(entry.title)
     if entry.kind == "command":
         title = f'<code><span aria-hidden="true">$ </span>{title}</code>'
     if entry.note:
-        title += f' <span class="note">{_text(entry.note)}</span>'
+        title += f' <span class="note">{escape(entry.note)}</span>'
     title += "".join(_counts(part.files) for part in entry.parts if isinstance(part, Diff))
     if not entry.parts:
         return f'<p class="{classes}">{title}</p>\n'
@@ -109,9 +108,9 @@ def _part(part: Part) -> str:
         case "markdown":
             return f'<div class="markdown body">{_MARKDOWN.render(part.text)}</div>'
         case "plain":
-            return f'<div class="plain">{_text(part.text)}</div>'
+            return f'<div class="plain">{escape(part.text)}</div>'
         case "code":
-            return f'<pre tabindex="0" role="group" aria-label="Output">{_text(part.text)}</pre>'
+            return f'<pre tabindex="0" role="group" aria-label="Output">{escape(part.text)}</pre>'
 
 
 def _counts(files: Sequence[ShownFile]) -> str:
@@ -120,7 +119,7 @@ def _counts(files: Sequence[ShownFile]) -> str:
 
 
 def _file(file: ShownFile, *, is_named: bool) -> str:
-    name = _text(on_one_line(f"{file.verb} {file.path}"))
+    name = escape(on_one_line(f"{file.verb} {file.path}"))
     head = f'<p class="path">{name}</p>' if is_named else ""
     if not file.lines:
         return head
@@ -137,11 +136,7 @@ def _row(line: DiffLine) -> str:
     numbers = "".join(f'<td class="n">{"" if n is None else n}</td>' for n in (old, new))
     sign = {"@": "⋯", "\\": ""}.get(line.sign, line.sign)
     kind = f' class="{_CLASSES[line.sign]}"' if line.sign in _CLASSES else ""
-    return f'<tr{kind}>{numbers}<td class="t">{sign} {_text(line.text)}</td></tr>'
-
-
-def _text(text: str) -> str:
-    return escape(text)
+    return f'<tr{kind}>{numbers}<td class="t">{sign} {escape(line.text)}</td></tr>'
 
 
 class _Renderer(RendererHTML):

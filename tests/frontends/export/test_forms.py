@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.frontends.command_parser import UsageError
-from codex_py.frontends.export.document import Document, Shortener
+from codex_py.frontends.export.document import Document
 from codex_py.frontends.export.forms import writer_for
 from codex_py.frontends.export.markdown import closed, fenced
 from codex_py.protocol import events
@@ -49,11 +49,11 @@ ITEMS: list[events.ThreadItem] = [
 ]
 
 
-def written(form: str, items: list[events.ThreadItem], longest: int | None = 20_000) -> str:
+def written(form: str, items: list[events.ThreadItem]) -> str:
     document = Document(
         thread_id="id", name="<i>n", cwd="/r", model="m", provider="p", usage=Usage(), items=items
     )
-    return "".join(writer_for(None, form)(document, Shortener(longest)))
+    return "".join(writer_for(None, form)(document))
 
 
 class Reader(HTMLParser):
@@ -185,17 +185,18 @@ def test_hostile_text_is_text() -> None:
         assert not re.search("[\x00-\x08\x0b-\x1f\u202e\ud800-\udfff]", shown)
 
 
-@pytest.mark.parametrize("form", ["md", "html", "json"])
-def test_long_outputs_are_shortened_unless_all_is_wanted(form: str) -> None:
-    output = f"first{'x' * 300}last"
+def test_people_get_the_two_ends_of_a_long_output_and_programs_all_of_it() -> None:
+    output = f"first{'x' * 30_000}last"
     items: list[events.ThreadItem] = [
         events.CommandExecution(id="0", command="c", aggregated_output=output, exit_code=0)
     ]
-    short = written(form, items, 100)
-    assert "209 characters are left out" in short.replace("\\u2026", "…")
-    assert "first" in short
-    assert "last" in short
-    assert output in written(form, items, None)
+    for form in ("md", "html"):
+        short = written(form, items)
+        assert "10,009 characters are left out" in short
+        assert "first" in short
+        assert "last" in short
+        assert len(short) < 30_000
+    assert output in written("json", items)
 
 
 def test_a_suffix_that_names_no_form_is_a_mistake() -> None:

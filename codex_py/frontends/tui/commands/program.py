@@ -8,7 +8,7 @@ from datetime import datetime
 
 from codex_py.config.custom_prompts import CustomPrompt
 from codex_py.errors import CodexError
-from codex_py.frontends.export.document import Document, Shortener
+from codex_py.frontends.export.document import Document
 from codex_py.frontends.export.forms import writer_for
 from codex_py.frontends.export.markdown import conversation
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
@@ -48,7 +48,7 @@ async def _export(context: CommandContext, argument: str) -> None:
     write = writer_for(path)
     try:
         with path.open("x", encoding="utf-8", newline="") as file:
-            file.writelines(write(_document(context), Shortener()))
+            file.writelines(write(_document(context)))
     except OSError as error:
         raise CodexError(f"cannot write {str(path)!r}: {error.strerror}", code="export") from error
     context.transcript.notice(f"The conversation was written to {path}")
@@ -80,7 +80,7 @@ async def _transcript(context: CommandContext, _: str) -> None:
     pager = find_program("less", environment.get("PATH", os.defpath), [cwd])
     if pager is None:
         raise CodexError("there is no `less` to show it with; /export it", code="pager")
-    text = "".join(conversation(_document(context), Shortener())).encode(errors="replace")
+    text = "".join(conversation(_document(context))).encode(errors="replace")
 
     def look() -> None:
         # Neither its history file nor its other commands are wanted here.
