@@ -11,13 +11,13 @@ from dataclasses import replace
 from math import inf
 from typing import Final
 
-from codex_py.app.features.budget_meters import Rates, Reservation, limit_reached, meters
+from codex_py.app.features.budget_meters import Reservation, limit_reached, meters
 from codex_py.app.features.recovery import Recovery
 from codex_py.app.options import SessionSetup
 from codex_py.app.prices import price_of
 from codex_py.config.check import dotted
 from codex_py.errors import CodexError, ConfigError, ExitCode, ModelError
-from codex_py.model.known_models import known_model
+from codex_py.model.known_models import Price, known_model
 from codex_py.protocol.extension import Extension, Thread, TurnStop
 from codex_py.protocol.messages import EncodedItem, estimated_tokens
 from codex_py.protocol.prompts import Note
@@ -57,7 +57,7 @@ class BudgetFeature:
         self.limits = config.budget
         self.meters = list(meters(config.budget))
         for provider, model in ((config.model_provider, config.model), *config.model_fallbacks):
-            self._rates(provider, model)
+            self._prices(provider, model)
         self._changed = asyncio.Event()
         """Is set when a request has ended; another takes its place."""
         self.stopped: CodexError | None = None
@@ -69,7 +69,7 @@ class BudgetFeature:
     def for_child(self, setup: SessionSetup) -> "BudgetFeature":
         """Raises a `ConfigError` if the cost is limited, and the child's model has no known price."""
         choices = setup.options.choices
-        self._rates(setup.config.model_provider, (choices or setup.config).model)
+        self._prices(setup.config.model_provider, (choices or setup.config).model)
         return self
 
     def __call__(self, thread: Thread) -> Extension:
@@ -94,19 +94,19 @@ class BudgetFeature:
         Raises:
             CodexError: there is not enough left.
         """
-        pairs = list(zip(self.meters, self._rates(provider, model), strict=True))
+        pairs = list(zip(self.meters, self._prices(provider, model), strict=True))
         most = max_output or _LONG_OUTPUT
-        if max_output is None and any(rates.output for _, rates in pairs):
+        if max_output is None and any(price.output for _, price in pairs):
             known = known_model(model)
             most = (known and known.output) or _LONG_OUTPUT
         while True:
             self._check()
-            rooms = [(meter.room(rates, expected), meter) for meter, rates in pairs]
+            rooms = [(meter.room(price, expected), meter) for meter, price in pairs]
             room, tightest = min(rooms, key=lambda each: each[0], default=(inf, None))
             if tightest is not None and room < _MIN_OUTPUT:
                 raise self.stop(tightest.error())
             output = int(min(most, room))
-            if all(meter.room(rates, expected, shared=True) >= output for meter, rates in pairs):
+            if all(meter.room(price, expected, shared=True) >= output for meter, price in pairs):
                 cut_by = tightest if output < most else None
                 return Reservation(pairs, replace(expected, output_tokens=output), cut_by)
             await self._changed.wait()
@@ -184,19 +184,19 @@ class BudgetFeature:
             raise self.stopped
         return None
 
-    def _rates(self, provider: str, model: str) -> list[Rates]:
-        return [meter.rates or self._price(provider, model) for meter in self.meters]
+    def _prices(self, provider: str, model: str) -> list[Price]:
+        return [meter.price or self._price(provider, model) for meter in self.meters]
 
-    def _price(self, provider: str, model: str) -> Rates:
-        if (price := price_of(self._config, model, provider)) is None:
-            name = dotted(("model_prices", model))
-            raise ConfigError(
-                f"the cost cannot be limited because the price of {model!r} is not known; write it into"
-                f" config.toml: [{name}] with `input = 2.0`, `cached_input = 0.2` and `output = 10.0`,"
-                " in dollars for a million tokens",
-                key=("budget", "max_cost"),
-            )
-        return Rates(0, *(each / 1e6 for each in (price.input, price.cached_input, price.output)))
+    def _price(self, provider: str, model: str) -> Price:
+        if (price := price_of(self._config, model, provider)) is not None:
+            return price
+        name = dotted(("model_prices", model))
+        raise ConfigError(
+            f"the cost cannot be limited because the price of {model!r} is not known; write it into"
+            f" config.toml: [{name}] with `input = 2.0`, `cached_input = 0.2` and `output = 10.0`,"
+            " in dollars for a million tokens",
+            key=("budget", "max_cost"),
+        )
 
 
 class _Spending:
