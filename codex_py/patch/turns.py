@@ -23,7 +23,7 @@ from codex_py.filesystem.git import git_folder
 from codex_py.filesystem.own import lock
 from codex_py.patch.copies.snapshots import Changes, Snapshot, Snapshots, stores
 from codex_py.patch.copies.store import NoCopies
-from codex_py.patch.diff.turn_diff import NetChanges, NetFile
+from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.files.change import Entry, FileChange, TurnOfEntry
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.handles import Status
@@ -170,13 +170,13 @@ class TurnRecorder:
     def _add_later(self, changes: Changes) -> None:
         """Add what patches changed where the copies did not see it."""
         root = self._snapshots.root
-        later = {str(file.path): file for file in map(_as_patched, self._later.files())}
-        inside = [os.path.relpath(path, root) for path in later if Path(path).is_relative_to(root)]
-        seen = {str(file.path) for file in changes.files}
-        if inside:
+        later = self._later.files()
+        paths = [file.path.relative_to(root) for file in later if file.path.is_relative_to(root)]
+        seen = {file.path for file in changes.files}
+        if paths:
             with suppress(NoCopies):
-                seen |= {str(root / name) for name in self._snapshots.known(inside)}
-        self._net.add([file for path, file in later.items() if path not in seen])
+                seen |= {root / name for name in self._snapshots.known(map(str, paths))}
+        self._net.add(file for file in later if file.path not in seen)
 
     def _number(self, prompts: int, *, is_new: bool) -> int:
         if self._last_number is None:
@@ -294,41 +294,35 @@ def _last_number(journal: Journal, thread_id: str) -> int:
     return last
 
 
-def _as_patched(file: NetFile) -> PatchedFile:
-    old_mode, new_mode = file.old_mode, file.new_mode
-    return PatchedFile.of(Path(file.path), file.old, file.new, old_mode=old_mode, new_mode=new_mode)
-
-
 def _entry(net: NetChanges, changes: Changes, turn: TurnOfEntry) -> Entry:
     """An entry with changes that were made already."""
-    files = net.files()
-    unkept = (*changes.unkept, *(file.path for file in files if not file.is_known))
-    return Entry(
-        [_change(file) for file in files if file.is_known],
-        made=changes.folders,
-        turn=replace(turn, unkept=unkept),
-    )
+    known, unkept = list[FileChange](), [*changes.unkept]
+    for file in net.files():
+        if net.is_known(file.path):
+            known.append(_change(file))
+        else:
+            unkept.append(str(file.path))
+    return Entry(known, made=changes.folders, turn=replace(turn, unkept=tuple(unkept)))
 
 
-def _change(file: NetFile) -> FileChange:
-    folder, name = os.path.split(file.path)
-    location = os.path.join(os.path.realpath(folder), name)  # noqa: PTH118
+def _change(file: PatchedFile) -> FileChange:
+    location = os.path.join(os.path.realpath(file.path.parent), file.path.name)  # noqa: PTH118
     mode = file.new_mode
     before: Status | None = None
-    if file.old is not None or file.old_mode is not None:
+    if file.old is not None:
         old_mode = file.old_mode or stat.S_IFREG | 0o644
         # Nobody has noted whose it was. Root, who gives files back, leaves it with the owner of the folder.
         near = next(path for path in Path(location).parents if path.is_dir()).stat()
-        before = Status(0, 0, old_mode, len(file.old or b""), 0, near.st_uid, near.st_gid)
+        before = Status(0, 0, old_mode, len(file.old), 0, near.st_uid, near.st_gid)
     is_link = mode is not None and stat.S_ISLNK(mode)
     return FileChange(
-        file.path,
+        str(file.path),
         location,
         before,
         old=file.old,
         new=file.new,
         mode=None if mode is None or is_link else stat.S_IMODE(mode),
         is_link=is_link,
-        present=file.exists,
+        present=file.new is not None,
         touched=True,
     )

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,7 +132,7 @@ class Snapshots:
                 )
         return Changes(files, folders, [str(self.root / path) for path in sorted(unkept)])
 
-    def known(self, paths: Sequence[str]) -> set[str]:
+    def known(self, paths: Iterable[str]) -> set[str]:
         """Those of the paths, relative to the root, that are in the last copy. Raises a `NoCopies`."""
         return set(map(os.fsdecode, self.store.names("ls-files", "-z", "--", *paths)))
 

@@ -64,23 +64,24 @@ class NetChanges:
         """True if nothing was added; a change that was taken back counts."""
         return not self._files
 
-    def files(self) -> "list[NetFile]":
-        """The files that are not as they were, in the order in which they were first changed."""
+    def files(self) -> list[PatchedFile]:
+        """The files that are not as they were, in the order in which they were first changed. Without moves."""
         return [
-            NetFile(
-                path,
+            PatchedFile.of(
+                Path(path),
                 file.old and file.old.data,
-                file.old_mode,
                 file.new and file.new.data,
-                file.new_mode,
-                exists=file.new is not None,
-                is_known=all(
-                    side is None or side.data is not None for side in (file.old, file.new)
-                ),
+                old_mode=file.old_mode,
+                new_mode=file.new_mode,
             )
             for path, file in self._files.items()
             if not file.is_as_before
         ]
+
+    def is_known(self, path: Path) -> bool:
+        """True if the contents of this file are held, before and after."""
+        file = self._files[str(path)]
+        return all(side is None or side.data is not None for side in (file.old, file.new))
 
     def diff(self, root: Path) -> str:
         """In the manner of git, bounded; empty where everything is as it was."""
@@ -127,23 +128,6 @@ class NetChanges:
             return replace(contents, data=None)
         self.kept_bytes += len(data)
         return contents
-
-
-@frozen
-class NetFile:
-    """All changes of one file."""
-
-    path: str
-    """Absolute."""
-    old: bytes | None
-    """None if there was no file, or its contents are not known."""
-    old_mode: int | None
-    new: bytes | None
-    new_mode: int | None
-    exists: bool
-    """Afterwards."""
-    is_known: bool
-    """Its contents are, before and after."""
 
 
 @frozen
