@@ -2,25 +2,28 @@
 
 The archive is the folder `archived_sessions` of the home. Every thread is locked meanwhile, so none of them is in use.
 The session itself comes last: if the work is interrupted, the same command completes it.
+
+Codex looks for a session where its SQLite database says, and 0.169 would report one that was moved as missing. So that is
+changed too.
 """
 
 import os
 import re
+import sqlite3
+import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from codex_py.errors import SessionError
 from codex_py.filesystem.own import make_private
-from codex_py.rollout.codex_index import index_deleted, index_moved
 from codex_py.rollout.index import files_of_thread, forget_name, metas_with
-from codex_py.rollout.records import (
-    ARCHIVED_SESSIONS,
-    SESSIONS,
-)
+from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS
 from codex_py.rollout.writer import ThreadLock
 
 _DATE = re.compile(r"rollout-(\d{4})-(\d\d)-(\d\d)T")
+_DATABASE_S = 2
+_MOVED = "UPDATE threads SET rollout_path = ?"
 
 
 def archive(home: Path, thread_id: str) -> None:
@@ -28,8 +31,10 @@ def archive(home: Path, thread_id: str) -> None:
     with _family(home, thread_id, SESSIONS) as members:
         for member, paths in members.items():
             for path in paths:
-                _move(path, home / ARCHIVED_SESSIONS / path.name)
-                index_moved(home, member, home / ARCHIVED_SESSIONS / path.name, is_archived=True)
+                place = home / ARCHIVED_SESSIONS / path.name
+                _move(path, place)
+                values = (str(place), int(time.time()), member)
+                _tell_codex(home, f"{_MOVED}, archived = 1, archived_at = ? WHERE id = ?", *values)
 
 
 def unarchive(home: Path, thread_id: str) -> None:
@@ -42,7 +47,10 @@ def unarchive(home: Path, thread_id: str) -> None:
                 place = home / SESSIONS / "/".join(date.groups()) / path.name
                 _move(path, place)
                 os.utime(place)
-                index_moved(home, member, place, is_archived=False)
+                values = (str(place), member)
+                _tell_codex(
+                    home, f"{_MOVED}, archived = 0, archived_at = NULL WHERE id = ?", *values
+                )
 
 
 def delete(home: Path, thread_id: str) -> None:
@@ -62,7 +70,7 @@ def delete(home: Path, thread_id: str) -> None:
             for path in paths:
                 path.unlink(missing_ok=True)
             forget_name(home, member)
-            index_deleted(home, member)
+            _tell_codex(home, "DELETE FROM threads WHERE id = ?", member)
 
 
 @contextmanager
@@ -90,3 +98,14 @@ def _move(path: Path, place: Path) -> None:
     if place.exists():
         raise SessionError(f"{path} cannot be moved: {place} is there already")
     path.rename(place)
+
+
+def _tell_codex(home: Path, statement: str, *values: str | int) -> None:
+    """Change every database of this kind; its number is that of Codex's schema. The files are the truth, so one that
+    is not as expected, or is in use for long, is left as it is."""
+    for path in home.glob("state_*.sqlite"):
+        with suppress(sqlite3.Error):
+            # The URI: without it, a database that has just been removed would be made anew.
+            found = sqlite3.connect(f"{path.as_uri()}?mode=rw", timeout=_DATABASE_S, uri=True)
+            with closing(found) as database, database:
+                database.execute(statement, values)

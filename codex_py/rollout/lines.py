@@ -107,7 +107,7 @@ class ThreadLines:
         mark = f'"{name}"'.encode()
         for number, (path, end) in reversed(list(enumerate(self._files))):
             with session_lines(path) as (_, file):
-                for offset, raw in _lines_with(mark, file):
+                for offset, raw in lines_with(mark, file):
                     for line in reversed(list(self._readable([raw]))):
                         if line is None or _is_from(line, end):
                             continue
@@ -167,7 +167,7 @@ def _raw_lines(file: BinaryIO) -> Iterator[bytes | None]:
             yield raw
 
 
-def _lines_with(mark: bytes, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def lines_with(mark: bytes, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """The lines that contain these bytes, last first, each with its offset. Lines that are too long are left out."""
     end, size = file.seek(0, 2), _BLOCK_BYTES
     while end:

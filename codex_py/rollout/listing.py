@@ -4,7 +4,6 @@ A list reads a file as far as its first prompt, and only when its turn comes: of
 costs a directory walk and a read for each one in it. A search reads files line by line.
 """
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -17,12 +16,11 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import decode_json
 from codex_py.protocol.prompts import message_texts, prompt_of
 from codex_py.rollout.index import recent_sessions, thread_names
+from codex_py.rollout.lines import lines_with
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS
 
 _HEAD_BYTES: Final = 1 << 20
 """How far into a file the first prompt is looked for."""
-_TAIL_BYTES: Final = 1 << 18
-_MAX_TAIL_BYTES: Final = 1 << 24
 _SHOWN_CHARACTERS: Final = 500
 _MAX_MESSAGE_BYTES: Final = 1 << 24
 """Of a message that is searched; a longer line is read in pieces, none of which is one."""
@@ -141,15 +139,13 @@ def _summaries(home: Path, cwd: Path | None, *, archived: bool) -> Iterator[Sess
 
 def preview_messages(path: Path, *, limit: int = 6) -> list[PreviewMessage]:
     """The last messages of a session, up to `limit`, oldest first; none if the file cannot be read."""
-    size = _TAIL_BYTES
-    while True:
-        try:
-            messages, is_all = _tail(path, size)
-        except OSError:
-            return []
-        if len(messages) >= limit or is_all or size >= _MAX_TAIL_BYTES:
-            return messages[-limit:]
-        size *= 8
+    try:
+        with path.open("rb") as file:
+            lines = (line for _, line in lines_with(b'"message"', file))
+            found = list(islice(filter(None, map(_message, lines)), limit))
+    except OSError:
+        return []
+    return [PreviewMessage(each.role, each.text[:_SHOWN_CHARACTERS]) for each in reversed(found)]
 
 
 def _beginning(path: Path) -> tuple[str, str | None]:
@@ -165,16 +161,6 @@ def _beginning(path: Path) -> tuple[str, str | None]:
             if left <= 0:
                 break
     return "", model
-
-
-def _tail(path: Path, size: int) -> tuple[list[PreviewMessage], bool]:
-    """The messages in the last `size` bytes, and whether that is the whole file."""
-    with path.open("rb") as file:
-        start = max(0, file.seek(0, os.SEEK_END) - size)
-        file.seek(start)
-        lines = file.read(size).splitlines()
-    found = filter(None, map(_message, lines[1:] if start else lines))
-    return [PreviewMessage(each.role, each.text[:_SHOWN_CHARACTERS]) for each in found], start == 0
 
 
 def _message(line: bytes) -> PreviewMessage | None:
