@@ -17,6 +17,7 @@ from codex_py.core.session import Session
 from codex_py.protocol.event_data import event_data
 from codex_py.protocol.events import Event, EventSink
 from codex_py.protocol.json_fields import JsonObject, objects
+from codex_py.rollout.reader import read_session
 from codex_py.testing import (
     RecordedRequest,
     ScriptedServer,
@@ -203,10 +204,9 @@ class AnyWire:
 
     @property
     def history(self) -> list[JsonObject]:
-        """The items in the session file, without what only one wire can have."""
+        """The items of the session file in their order, without what only one wire can have."""
         (path,) = self._place.rollouts()
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        items = [line["payload"] for line in lines if line["type"] == "response_item"]
+        items = [json.loads(item) for item in read_session(path).items]
         # Some APIs have no reasoning without a text.
         kept = [item for item in items if item["type"] != "reasoning" or item["summary"]]
         return _same(kept, self.cwd, _ONE_WIRE_S_OWN)
