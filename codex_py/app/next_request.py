@@ -15,20 +15,11 @@ from codex_py.config.config import Config
 from codex_py.errors import CodexError
 from codex_py.protocol.events import ErrorItem, Event, ItemCompleted
 from codex_py.protocol.extension import Extension, Thread
-from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem
-from codex_py.protocol.prompts import user_prompt
+from codex_py.protocol.prompts import prompt_of
 from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
 
 _NO_PROMPT = "There is no prompt."
-
-
-@frozen
-class NextRequest:
-    input: Sequence[Any]
-    """The items that the model would see, in the form of the Responses API whatever the provider's API is."""
-    body: Any
-    """The JSON of the request, in the provider's API."""
 
 
 async def next_request(
@@ -40,8 +31,11 @@ async def next_request(
     environment: Mapping[str, str],
     starts_servers: bool,
     warn: Callable[[str], None],
-) -> NextRequest:
+) -> tuple[Sequence[Any], Any]:
     """The first request of a turn: with a long history, that for its summary. Hooks do not run.
+
+    Returns the items that the model would see, in the form of the Responses API whatever the provider's API is;
+    and the JSON of the request, in the provider's API.
 
     Args:
         prompt: None: the input is that before the prompt.
@@ -58,11 +52,8 @@ async def next_request(
     options = replace(options, ephemeral=True, transport=capture)
 
     def sink(event: Event) -> None:
-        match event:
-            case ItemCompleted(ErrorItem(message=message)):
-                warn(message)
-            case _:
-                pass
+        if isinstance(event, ItemCompleted) and isinstance(event.item, ErrorItem):
+            warn(event.item.message)
 
     opening = open_session(
         config, options, sink, environment=environment, extensions=[capture.feature]
@@ -73,13 +64,12 @@ async def next_request(
     if capture.body is None:
         result.raise_for_error()
         raise CodexError("the turn ended before its first request", code="no_request")
-    items = [item for item in capture.input if prompt is not None or not _is_placeholder(item)]
-    return NextRequest([json.loads(item) for item in items], json.loads(capture.body))
-
-
-def _is_placeholder(item: EncodedItem) -> bool:
-    found = user_prompt(item)
-    return found is not None and found.text == _NO_PROMPT
+    items = [json.loads(item) for item in capture.input]
+    if prompt is None:
+        items = [
+            item for item in items if (found := prompt_of(item)) is None or found.text != _NO_PROMPT
+        ]
+    return items, json.loads(capture.body)
 
 
 class _Capture(httpx.AsyncBaseTransport):

@@ -1,9 +1,9 @@
-"""The result of a check, in the terms of `codex doctor` 0.169."""
+"""A check, and its report in the terms of `codex doctor` 0.169."""
 
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from codex_py.errors import CodexError
 from codex_py.protocol.frozen import frozen
@@ -30,29 +30,25 @@ class Check:
     run: Callable[[], Result]
 
 
-@frozen
-class CheckReport:
-    check: Check
-    result: Result
-    duration_ms: int
+def reported(check: Check) -> dict[str, Any]:
+    """Run a check. The report is that of `codex doctor --json`.
 
-
-def reported(check: Check) -> CheckReport:
-    """Run a check. Never raises: a check that fails, for whatever reason, is a failed check."""
+    Never raises: a check that fails, for whatever reason, is a failed check.
+    """
     began = time.monotonic()
     try:
         result = check.run()
     except (CodexError, OSError) as error:
         result = Result("fail", str(error), "Correct what the message names.")
     except Exception as error:  # noqa: BLE001 -- one broken check must not hide the others
-        result = Result(
-            "fail",
-            f"the check itself failed: {type(error).__name__}: {error}",
-            "Report this as a bug, with this text.",
-        )
-    return CheckReport(check, result, round((time.monotonic() - began) * 1000))
-
-
-def worst(reports: "list[CheckReport]") -> Status:
-    found = {report.result.status for report in reports}
-    return "fail" if "fail" in found else "warning" if "warning" in found else "ok"
+        summary = f"the check itself failed: {type(error).__name__}: {error}"
+        result = Result("fail", summary, "Report this as a bug, with this text.")
+    return {
+        "id": check.id,
+        "category": check.category,
+        "status": result.status,
+        "summary": result.summary,
+        "details": result.details,
+        "remediation": result.remediation,
+        "durationMs": round((time.monotonic() - began) * 1000),
+    }

@@ -59,10 +59,8 @@ def _git(environment: Mapping[str, str], cwd: Path) -> Result:
 
 
 def _disk(home: Path, cwd: Path) -> Result:
-    free = {
-        name: shutil.disk_usage(_existing(path)).free
-        for name, path in (("CODEX_HOME available", home), ("working directory available", cwd))
-    }
+    places = {"CODEX_HOME available": home, "working directory available": cwd}
+    free = {name: shutil.disk_usage(_existing(path)).free for name, path in places.items()}
     details = {name: f"{size / _GIB:.1f} GiB" for name, size in free.items()}
     least = min(free.values())
     text = f"{least / _GIB:.1f} GiB are free"
@@ -77,21 +75,16 @@ def _existing(path: Path) -> Path:
 
 
 def _terminal(environment: Mapping[str, str]) -> Result:
-    locale = next(
-        (environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), ""
-    )
-    size = shutil.get_terminal_size()
+    locales = (environment.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    locale = next(filter(None, locales), "")
+    columns, lines = shutil.get_terminal_size()
+    size = f"{columns}x{lines}"
     names = ("TERM", "COLORTERM", "NO_COLOR")
-    details = {
-        **{name: environment.get(name, "not set") for name in names},
-        "effective locale": locale or "not set",
-        "terminal size": f"{size.columns}x{size.lines}",
-        **{
-            f"{name} is terminal": str(os.isatty(fd)).lower()
-            for fd, name in enumerate(("stdin", "stdout", "stderr"))
-        },
-    }
-    text = f"TERM={environment.get('TERM', '')}, {size.columns}x{size.lines}"
+    details = {name: environment.get(name, "not set") for name in names}
+    details |= {"effective locale": locale or "not set", "terminal size": size}
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        details[f"{name} is terminal"] = str(os.isatty(fd)).lower()
+    text = f"TERM={environment.get('TERM', '')}, {size}"
     if os.isatty(1) and "utf" not in locale.lower():
         remedy = "Set LANG to a locale with UTF-8, such as C.UTF-8."
         return Result("warning", f"{text}, and the locale is not UTF-8", remedy, details)

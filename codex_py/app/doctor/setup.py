@@ -47,12 +47,11 @@ def _configuration(config: Config) -> Result:
     layers = config.layers
     unused = [f"{dotted(key)} ({layers.where(key)})" for key in unused_keys(config.values)]
     warnings = [text for text in config.warnings if "no effect in this version" not in text]
+    names = [f"{each.name}: {each.path}" if each.path else each.name for each in layers.layers]
     details = {
         "CODEX_HOME": str(config.home),
         "cwd": str(config.cwd),
-        "layers, strongest first": [
-            f"{layer.name}: {layer.path}" if layer.path else layer.name for layer in layers.layers
-        ],
+        "layers, strongest first": names,
         "model": config.model,
         "model provider": config.model_provider,
         "project trust": config.trust or "none",
@@ -140,9 +139,8 @@ def _hooks(config: Config, environment: Mapping[str, str]) -> Result:
     if count := len(hooks.to_review):
         remedy = "Review them with /hooks in the terminal."
         return Result("warning", f"{count} new or changed: they do not run", remedy, details)
-    return Result(
-        "ok", f"{len(details)} found" if details else "none is configured", details=details
-    )
+    text = f"{len(details)} found" if details else "none is configured"
+    return Result("ok", text, details=details)
 
 
 def _sessions(home: Path) -> Result:
@@ -154,14 +152,11 @@ def _sessions(home: Path) -> Result:
         if path.stat().st_size > _LARGEST_SESSION:
             continue
         try:
-            lines = read_session(path).damaged_lines
+            if lines := read_session(path).damaged_lines:
+                text = f"{lines} lines of {path} cannot be read; it is resumed without them."
+                problems.append(text)
         except CodexError as error:
             problems.append(str(error))
-        else:
-            if lines:
-                problems.append(
-                    f"{lines} lines of {path} cannot be read; it is resumed without them."
-                )
     if problems:
         text = f"{len(problems)} of the newest {len(newest)} are damaged"
         return Result("warning", text, "\n".join(problems))

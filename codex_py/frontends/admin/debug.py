@@ -39,20 +39,19 @@ def run_prompt_input(argv: Sequence[str], environment: Mapping[str, str]) -> int
         raise UsageError("--body needs a prompt: without one, there is no next request")
     arguments = Arguments(**options)
     config = read_config(arguments, environment)
-    choices = configured_choices(config, ())
-    request = asyncio.run(
-        next_request(
-            config,
-            SessionOptions(
-                resume=resume,
-                resume_last=arguments.last,
-                choices=replace(choices, mode="plan") if arguments.plan else None,
-            ),
-            prompt,
-            images=[Path(name).absolute() for name in arguments.image],
-            environment=environment,
-            starts_servers=body,
-            warn=lambda text: tell(f"Warning: {text}"),
-        )
+    target = SessionOptions(
+        resume=resume,
+        resume_last=arguments.last,
+        choices=replace(configured_choices(config, ()), mode="plan") if arguments.plan else None,
     )
-    return print_json(request.body if body else request.input, indent=2, ensure_ascii=False)
+    request = next_request(
+        config,
+        target,
+        prompt,
+        images=[Path(name).absolute() for name in arguments.image],
+        environment=environment,
+        starts_servers=body,
+        warn=lambda text: tell(f"Warning: {text}"),
+    )
+    seen, sent = asyncio.run(request)
+    return print_json(sent if body else seen, indent=2, ensure_ascii=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from codex_py import __version__
-from codex_py.app.doctor.check import Check, CheckReport, Result, reported, worst
+from codex_py.app.doctor.check import Check, Result, reported
 from codex_py.app.doctor.machine import machine_checks
 from codex_py.app.doctor.setup import setup_checks
 from codex_py.app.model import secret_names
@@ -19,6 +19,9 @@ from codex_py.frontends.command_parser import working_folder
 from codex_py.frontends.streams import print_out
 from codex_py.frontends.terminal import on_one_line
 
+_OPTIONS = ("--json", "--provider", "--all", "--network-only")
+_NO_EFFECT = ("--summary", "--no-color", "--ascii")
+"""Options of Codex: the report is short, plain and ASCII anyway."""
 _MARKS = {"ok": "ok     ", "warning": "warning", "fail": "FAILED "}
 _COUNTED = {"ok": "ok", "warning": "warnings", "fail": "failed"}
 _INDENT = " " * 9
@@ -28,11 +31,7 @@ _NETWORK = {"config.load", "auth.credentials", "network.env", "network.provider_
 
 def run_doctor(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print the report; 1 if a check failed."""
-    parser = command_parser("--json", "--provider", "--all", "--network-only")
-    for name in ("--summary", "--no-color", "--ascii"):
-        # Of Codex; the report is short, plain and ASCII anyway.
-        parser.add_argument(name, action="store_true")
-    options = parser.parse_args(list(argv))
+    options = command_parser(*_OPTIONS, *_NO_EFFECT).parse_args(list(argv))
     secrets: Iterable[str] = ()
     try:
         config = command_config(options, environment, warns=False)
@@ -45,12 +44,23 @@ def run_doctor(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         secrets = [environment.get(name, "") for name in secret_names(config)]
     checks += machine_checks(environment, home, working_folder("."))
     reports = [reported(each) for each in checks if not options.network_only or each.id in _NETWORK]
-    code = ExitCode.TURN_FAILED if worst(reports) == "fail" else ExitCode.DONE
-    text = json.dumps(_facts(reports), indent=2) if options.json else _text(reports, options.all)
+    statuses = {report["status"] for report in reports}
+    worst = next(status for status in ("fail", "warning", "ok") if status in statuses)
+    if options.json:
+        facts = {
+            "schemaVersion": 1,
+            "generatedAt": f"{time.time():.0f}s since unix epoch",
+            "overallStatus": worst,
+            "codexVersion": f"codex-py {__version__}",
+            "checks": {report["id"]: report for report in reports},
+        }
+        text = json.dumps(facts, indent=2)
+    else:
+        text = _text(reports, options.all)
     for secret in secrets:
         # No check shows one; a message of others may.
         text = text.replace(secret, "***") if len(secret) >= _SHORTEST_SECRET else text
-    return print_out(f"{text}\n") or code
+    return print_out(f"{text}\n") or (ExitCode.TURN_FAILED if worst == "fail" else ExitCode.DONE)
 
 
 def _home(environment: Mapping[str, str]) -> Path:
@@ -60,39 +70,16 @@ def _home(environment: Mapping[str, str]) -> Path:
         return user_home(environment)
 
 
-def _facts(reports: list[CheckReport]) -> dict[str, Any]:
-    return {
-        "schemaVersion": 1,
-        "generatedAt": f"{time.time():.0f}s since unix epoch",
-        "overallStatus": worst(reports),
-        "codexVersion": f"codex-py {__version__}",
-        "checks": {
-            report.check.id: {
-                "id": report.check.id,
-                "category": report.check.category,
-                "status": report.result.status,
-                "summary": report.result.summary,
-                "details": report.result.details,
-                "remediation": report.result.remediation,
-                "durationMs": report.duration_ms,
-            }
-            for report in reports
-        },
-    }
-
-
-def _text(reports: list[CheckReport], shows_details: bool) -> str:
+def _text(reports: Sequence[Mapping[str, Any]], shows_details: bool) -> str:
     lines: list[str] = []
     for report in reports:
-        result = report.result
-        summary = on_one_line(result.summary)
-        lines.append(f"{_MARKS[result.status]}  {report.check.category:<12}  {summary}")
-        lines += [
-            f"{_INDENT}{on_one_line(line)}" for line in (result.remediation or "").splitlines()
-        ]
-        for name, value in result.details.items() if shows_details else ():
+        summary = on_one_line(report["summary"])
+        lines.append(f"{_MARKS[report['status']]}  {report['category']:<12}  {summary}")
+        notes = (report["remediation"] or "").splitlines()
+        for name, value in report["details"].items() if shows_details else ():
             values = [value] if isinstance(value, str) else value
-            lines += [f"{_INDENT}{name}: {on_one_line(each)}" for each in values]
-    counts = Counter(report.result.status for report in reports)
+            notes += [f"{name}: {each}" for each in values]
+        lines += [f"{_INDENT}{on_one_line(note)}" for note in notes]
+    counts = Counter(report["status"] for report in reports)
     count = ", ".join(f"{counts[status]} {name}" for status, name in _COUNTED.items())
     return "\n".join([*lines, "", count])

@@ -9,11 +9,11 @@ from typing import Any
 
 from codex_py.errors import SessionError
 from codex_py.frontends.admin.command import command_config, command_parser, print_table, required
-from codex_py.frontends.command_parser import CommandParser, UsageError
+from codex_py.frontends.command_parser import UsageError
 from codex_py.frontends.plain_text import cut
 from codex_py.frontends.stopping import Stopped, raise_when_stopped
 from codex_py.frontends.streams import print_json, print_out
-from codex_py.frontends.terminal import age, aligned, on_one_line, printable
+from codex_py.frontends.terminal import age, on_one_line, printable
 from codex_py.rollout.details import read_details
 from codex_py.rollout.index import find_session, latest_session, thread_names
 from codex_py.rollout.listing import SessionSummary, list_sessions, search_sessions
@@ -25,15 +25,12 @@ _SHOWN_PROMPT = 500
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print the sessions of this folder, the newest first; the exit code."""
-    parser = _with_limit(command_parser("--json", "--all", "--archived"), "25")
+    parser = command_parser("--json", "--all", "--archived")
+    parser.add_argument("--limit", type=_limit, default="25")
     options = parser.parse_args(list(argv))
     config = command_config(options, environment, warns=False)
-    found = list_sessions(
-        config.home,
-        cwd=None if options.all else config.cwd,
-        limit=_limit(options),
-        archived=options.archived,
-    )
+    cwd, limit = None if options.all else config.cwd, options.limit
+    found = list_sessions(config.home, cwd=cwd, limit=limit, archived=options.archived)
     if options.json:
         return print_json([_data(each) for each in found], indent=2)
     if not found:
@@ -74,36 +71,30 @@ def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     }
     if options.json:
         return print_json(data, indent=2)
-    usage, files, prompts = data.pop("usage"), data.pop("files"), data.pop("prompts")
+    usage, files, prompts = (data.pop(key) for key in ("usage", "files", "prompts"))
     data["tokens"] = ", ".join(
         f"{count:,} {key.removesuffix('_tokens')}" for key, count in usage.items() if count
     )
-    rows = [
-        (f"{key.replace('_', ' ')}:", on_one_line(str(value)))
-        for key, value in data.items()
-        if value
-    ]
-    lines = [
-        *aligned(rows),
-        *(["files:"] if files else []),
-        *(f"  {on_one_line(each)}" for each in files),
-    ]
-    lines += ["prompts:"] if prompts else []
+    lines = ["files:", *(f"  {each}" for each in files)] if files else []
+    if prompts:
+        lines.append("prompts:")
     for number, prompt in enumerate(prompts, 1):
-        lines.append(f"{number:3}. {on_one_line(cut(prompt, _SHOWN_PROMPT))}")
-    return print_out("".join(f"{line.rstrip()}\n" for line in lines))
+        lines.append(f"{number:3}. {cut(prompt, _SHOWN_PROMPT)}")
+    facts = ((f"{key.replace('_', ' ')}:", str(value)) for key, value in data.items() if value)
+    return print_table(facts) or print_out("".join(f"{on_one_line(line)}\n" for line in lines))
 
 
 def run_search(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print the sessions in which all the words were said, as they are found; the exit code."""
-    parser = _with_limit(command_parser("--json", "--archived"))
+    parser = command_parser("--json", "--archived")
+    parser.add_argument("--limit", type=_limit, default="0")
     parser.add_argument("words", nargs="*")
     options = parser.parse_args(list(argv))
     words = " ".join(options.words).split()
     required(words[0] if words else None, "words to search for: codex-py sessions search WORDS")
     home = command_config(options, environment, warns=False).home
     raise_when_stopped()
-    left = _limit(options)
+    left = options.limit
     try:
         for summary, places in search_sessions(home, words, archived=options.archived):
             if options.json:
@@ -147,15 +138,10 @@ def named_session(home: Path, name: str | None, *, last: bool) -> Path:
     return path
 
 
-def _with_limit(parser: CommandParser, default: str = "0") -> CommandParser:
-    parser.add_argument("--limit", default=default)
-    return parser
-
-
-def _limit(options: argparse.Namespace) -> int:
-    if not options.limit.isdecimal():
-        raise UsageError(f"--limit: {options.limit!r} is not a number of sessions")
-    return int(options.limit) or 1 << 62
+def _limit(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of sessions")
+    return int(text) or 1 << 62
 
 
 def _title(summary: SessionSummary) -> str:
