@@ -173,7 +173,7 @@ def turns_to(journal: Journal, number: int, thread_id: str | None = None) -> lis
     ]:
         return found
     raise CodexError(
-        f"no turn from turn {number} on of a session in {journal.cwd} has changes to undo",
+        f"there is nothing to undo in {journal.cwd} from turn {number} on",
         code="no_patch",
     )
 

@@ -20,7 +20,7 @@ MEANINGS: Final[dict[int, str]] = {
     " same call ten times in a row",
     ExitCode.BUDGET: "`--max-tokens` or `--max-cost` is reached",
     ExitCode.WALL_CLOCK: "`--max-time` is up",
-    ExitCode.INPUT: "there is no patch in what was given, or a damaged one",
+    ExitCode.INPUT: "there is no patch in what was given, or a damaged one; the session to import is damaged",
     ExitCode.UNAVAILABLE: "the provider cannot be reached, or answers with a server error",
     ExitCode.TEMPORARY: "the provider asks to try later",
     ExitCode.AUTHENTICATION: "there is no key, or the provider refuses it",

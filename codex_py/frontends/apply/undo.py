@@ -181,13 +181,16 @@ def _carry_out(plan: UndoPlan, *, as_json: bool) -> int:
         also = {"also_undone": numbers[1:]} if numbers[1:] else {}
         return print_json({"undone": numbers[0], **also, "id": committed.number, "files": files})
     letters = {"add": "A", "update": "M", "delete": "D"}
-    lines = [f"Undid {', '.join(entry.name for entry in plan.entries)}:"]
+    names = ", ".join(entry.name for entry in plan.entries)
+    is_redo = plan.entry.undoes is not None
+    lines = [f"Redid what {names} took back:" if is_redo else f"Undid {names}:"]
     lines += [
         f"{letters[change.kind]} {_one_line(_short(str(change.path), plan.entry.cwd))}"
         for change in plan.changes
     ]
     if committed.number is not None:
-        lines.append(f"To do it again: codex-py undo {committed.number}")
+        what = "undo it" if is_redo else "do it again"
+        lines.append(f"To {what}: codex-py undo {committed.number}")
     return print_out("\n".join(lines) + "\n")
 
 

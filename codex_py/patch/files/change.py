@@ -192,5 +192,5 @@ class Entry:
     def name(self) -> str:
         """For messages."""
         if self.turn is None:
-            return f"patch {self.number}"
+            return f"{'patch' if self.undoes is None else 'undo'} {self.number}"
         return f"turn {self.turn.number} of session {self.turn.thread_id}"

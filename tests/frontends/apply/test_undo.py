@@ -42,7 +42,7 @@ def test_the_last_patch_is_undone_and_done_again(journal: Journal):
     assert not (journal.cwd / "sub").exists()
     assert outcome(undo(journal, "2")) == (
         0,
-        "Undid patch 2:\nM a\nA sub/b\nTo do it again: codex-py undo 3\n",
+        "Redid what undo 2 took back:\nM a\nA sub/b\nTo undo it: codex-py undo 3\n",
         "",
     )
     assert (journal.cwd / "a").read_text(encoding="utf-8") == "2\n"
