@@ -1,6 +1,5 @@
 """Shortens a history without a model: old outputs lose their bodies, then old turns their answers, then prompts are cut."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -128,44 +127,22 @@ class _Work:
 
 
 def _entries(items: Sequence[EncodedItem]) -> list[_Entry]:
-    decoded: list[Any] = [decode_json(item) for item in items]
-    # Some calls are answered by the server, and never here.
-    answers = Counter(_call_id(data) for data in decoded if _type(data).endswith("_output"))
-    open_calls: Counter[str] = Counter()
     entries: list[_Entry] = []
-    turn = response = open_count = 0
+    turn = response = 0
     was_model = False
-    for item, data in zip(items, decoded, strict=True):
-        kind = _type(data)
-        is_output = kind.endswith("_output")
-        if prompt_of(data) is not None or is_summary(item) or kind.startswith("compaction"):
-            turn += 1
-            was_model = False
-            entries.append(_Entry(item, turn, None, is_output=False))
-            continue
-        is_model = is_models(item)
-        if not (open_count or is_output or (was_model and is_model)):
+    for item in items:
+        data: Any = decode_json(item)
+        kind = str(data.get("type"))
+        is_prompt = prompt_of(data) is not None or is_summary(item) or kind.startswith("compaction")
+        is_model = not is_prompt and is_models(item)
+        # A response has its items side by side: outputs and notes follow.
+        if is_prompt or (is_model and not was_model):
             response += 1
-        call_id = _call_id(data)
-        if kind.endswith("_call") and answers[call_id] > 0:
-            answers[call_id] -= 1
-            open_calls[call_id] += 1
-            open_count += 1
-        elif is_output and open_calls[call_id] > 0:
-            open_calls[call_id] -= 1
-            open_count -= 1
+        turn += is_prompt
+        is_output = kind.endswith("_output")
+        entries.append(_Entry(item, turn, None if is_prompt else response, is_output))
         was_model = is_model
-        entries.append(_Entry(item, turn, response, is_output))
     return entries
-
-
-def _type(data: Any) -> str:
-    return str(data.get("type", "message"))
-
-
-def _call_id(data: Any) -> str:
-    # The oldest form of a local shell call is answered under its `id`.
-    return str(data.get("call_id") or data.get("id"))
 
 
 def _cut(item: EncodedItem, excess: int, min_bytes: int, size: Size) -> EncodedItem:

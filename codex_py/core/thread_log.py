@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from codex_py.core.context import context_update, model_switch
-from codex_py.core.history import History, without_turns
+from codex_py.core.history import without_turns
 from codex_py.errors import CodexError
 from codex_py.filesystem.ordinary import read_whole
 from codex_py.protocol.extension import Occasion, ParentThread
@@ -84,7 +84,6 @@ class ThreadState:
 class _Recorded:
     type: str
     place: Place
-    item: ResponseItem | Note
     encoded: EncodedItem
 
 
@@ -108,7 +107,7 @@ class ThreadLog:
         self._introduction: Occasion | None = "start" if thread.model is None else "resume"
         text = thread.instructions
         self._base = [message("developer", [input_text(text)])] if text.strip() else []
-        self._history = History([*self._base, *thread.items])
+        self._items = [*self._base, *thread.items]
         self._response: list[_Recorded] = []
         """The items of the running response, in the order of their coming."""
         self._told_model = thread.model
@@ -116,8 +115,8 @@ class ThreadLog:
 
     @property
     def items(self) -> Sequence[EncodedItem]:
-        """A live view of the history, base prompt first."""
-        return self._history.items
+        """A live view of the history, base prompt first, until the history is replaced."""
+        return self._items
 
     def request(self, settings: TurnSettings, output_schema: Any = None) -> Prompt:
         """The request that sends the whole history."""
@@ -179,13 +178,13 @@ class ThreadLog:
 
     def item(self, item: EncodedItem | Note) -> None:
         encoded = item.encoded() if isinstance(item, Note) else item
-        self._history.add(encoded)
+        self._items.append(encoded)
         self._recorder.response_item(encoded)
 
     def record(self, item: ResponseItem | Note, place: Place) -> None:
         """Write an item of the running response to the session file."""
         kind = "message" if isinstance(item, Note) else item.type
-        self._response.append(recorded := _Recorded(kind, place, item, item.encoded()))
+        self._response.append(recorded := _Recorded(kind, place, item.encoded()))
         self._recorder.response_item(recorded.encoded, place)
 
     def settle(self, *, whole: bool) -> None:
@@ -195,10 +194,9 @@ class ThreadLog:
             place = last.place._replace(
                 position=last.place.position + 1, arrival=last.place.arrival + 1
             )
-            self._response.append(_Recorded(COMPLETED, place, last.item, last.encoded))
+            self._response.append(_Recorded(COMPLETED, place, last.encoded))
             self._recorder.event_msg({"type": COMPLETED}, place)
-        for each in in_order(self._response):
-            self._history.add(each.encoded, None if isinstance(each.item, Note) else each.item)
+        self._items += (each.encoded for each in in_order(self._response))
         self._response.clear()
 
     def abort(self, error: CodexError | None) -> None:
@@ -215,7 +213,7 @@ class ThreadLog:
 
     def compact(self, items: Sequence[EncodedItem], text: str, settings: TurnSettings) -> None:
         """Replace the history after the base prompt. `items` begin with a `new_context` and end with `text`."""
-        self._history.replace([*self._base, *items])
+        self._items = [*self._base, *items]
         self._context_is_current = True
         self._introduction = None
         self._recorder.compacted(text, items)
@@ -227,7 +225,7 @@ class ThreadLog:
         Raises:
             ValueError: there are fewer prompts.
         """
-        self._history.replace(without_turns(self.items, turns))
+        self._items = without_turns(self.items, turns)
         self._context_is_current = False
         self._recorder.event_msg({"type": "thread_rolled_back", "num_turns": turns})
 
