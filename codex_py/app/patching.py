@@ -14,7 +14,7 @@ from codex_py.config.paths import project_root
 from codex_py.errors import CodexError
 from codex_py.patch.diff.work_tree import work_tree_diff
 from codex_py.patch.envelope.shell import find_patch
-from codex_py.patch.git import find_git
+from codex_py.patch.git import Git, find_git
 from codex_py.patch.unified.content import ThreeWay
 from codex_py.protocol.json_fields import json_object
 from codex_py.protocol.messages import decode_json
@@ -119,7 +119,12 @@ def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
 
 
 def changes_since_commit(cwd: Path, environment: Mapping[str, str]) -> str:
-    """The diff between the last commit and the work tree around `cwd`.
+    """The diff between the last commit and the work tree around `cwd`, for people. Raises as `repository_of` does."""
+    return work_tree_diff(*repository_of(cwd, environment))
+
+
+def repository_of(cwd: Path, environment: Mapping[str, str]) -> tuple[Git, Path]:
+    """The git for the work tree around `cwd`, and its top.
 
     Raises:
         CodexError: there is no repository, or git is not installed.
@@ -130,4 +135,4 @@ def changes_since_commit(cwd: Path, environment: Mapping[str, str]) -> str:
     git = find_git(root, environment)
     if git is None:
         raise CodexError("git is not installed", code="git")
-    return work_tree_diff(git, root)
+    return git, root

@@ -99,6 +99,19 @@ def test_files_commits_and_removed_folders_count_as_changes(repository: Reposito
     ]
 
 
+def test_a_mode_or_an_empty_file_is_a_change(repository: Repository) -> None:
+    with repository.tree() as tree:
+        file = next(
+            path for path in sorted(tree.path.rglob("*")) if path.is_file() and path.name != ".git"
+        )
+        file.chmod(0o755)
+        assert not tree.is_unchanged()
+        file.chmod(0o644)
+        assert tree.is_unchanged()
+        (tree.path / "__init__.py").touch()
+        assert not tree.is_unchanged()
+
+
 def test_more_changes_than_can_be_compared_are_changes(repository: Repository) -> None:
     with repository.tree() as tree:
         for number in range(501):

@@ -118,6 +118,40 @@ def test_changes_of_files_come_along(exported: Path, other: Workplace) -> None:
     assert notes.read_text(encoding="utf-8") == "one\n"
 
 
+def test_files_come_along_as_they_are_or_are_named(place: Workplace, other: Workplace) -> None:
+    here = place.cwd
+    (here / "run.sh").write_text("#!/bin/sh\n", encoding="utf-8")
+    (here / "long.txt").write_text("a\n" * 3000, encoding="utf-8")
+    commit(here)
+    with ScriptedServer([ANSWER]) as server:
+        place.run(server, "prompt")
+    (here / "run.sh").chmod(0o755)
+    (here / "long.txt").write_text("b\n" * 3000, encoding="utf-8")
+    (here / "empty").touch()
+    (here / "link").symlink_to("run.sh")
+    (here / "large").write_text("a\n" * 600_000, encoding="utf-8")
+    (here / "image").write_bytes(b"\x89PNG\0")
+    code, _, told = sessions(place, "export", "--last", "--portable", "-o", "../s.jsonl")
+    assert (code, told) == (
+        0,
+        "Files did not come along because they are too large, unreadable or not UTF-8: large, image.\n",
+    )
+    (other.cwd / "run.sh").write_text("#!/bin/sh\n", encoding="utf-8")
+    (other.cwd / "long.txt").write_text("a\n" * 3000, encoding="utf-8")
+    code, _, told = sessions(other, "import", "--apply", str(here.parent / "s.jsonl"))
+    assert code == 0, told
+    assert sorted(path.name for path in other.cwd.iterdir()) == [
+        "empty",
+        "link",
+        "long.txt",
+        "run.sh",
+    ]
+    assert (other.cwd / "run.sh").stat().st_mode & 0o777 == 0o755
+    assert (other.cwd / "long.txt").read_text(encoding="utf-8") == "b\n" * 3000
+    assert (other.cwd / "empty").read_bytes() == b""
+    assert (other.cwd / "link").readlink() == Path("run.sh")
+
+
 def test_an_import_replaces_nothing(place: Workplace, exported: Path) -> None:
     (original,) = (place.home / "sessions").rglob("*.jsonl")
     before = original.read_bytes()

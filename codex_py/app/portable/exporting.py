@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
 from codex_py import __version__
-from codex_py.app.patching import changes_since_commit
+from codex_py.app.patching import repository_of
 from codex_py.app.portable.redaction import Redactor
 from codex_py.errors import CodexError, SessionError
+from codex_py.patch.diff.work_tree import work_tree_changes
+from codex_py.patch.diff.writer import exact_diff
 from codex_py.protocol.json_fields import json_object
 from codex_py.protocol.messages import decode_json, encode_json
 from codex_py.rollout.git_info import git_info
@@ -127,13 +129,24 @@ def placed(mark: str, places: Mapping[str, str]) -> Callable[[str], str]:
 
 def _patch(cwd: Path, environment: Mapping[str, str], notes: list[str]) -> str:
     try:
-        patch = changes_since_commit(cwd, environment)
+        git, root = repository_of(cwd, environment)
+        changes, left_out = work_tree_changes(git, root)
     except CodexError as error:
         notes.append(f"Changes of files did not come along: {error}.")
         return ""
+    patch = ""
+    for change in changes:
+        try:
+            patch += exact_diff([change], root).decode()
+        except UnicodeDecodeError:
+            left_out.append(str(change.path.relative_to(root)))
     if len(patch) > MAX_PATCH:
         notes.append(
             "Changes of files did not come along: they have more than 8 million characters."
         )
         return ""
+    if left_out:
+        notes.append(
+            f"Files did not come along because they are too large, unreadable or not UTF-8: {', '.join(left_out)}."
+        )
     return patch

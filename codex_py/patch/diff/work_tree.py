@@ -4,23 +4,33 @@ Files are compared as the bytes they are: git's own comparison would run the fil
 names. See `codex_py.patch.git`.
 """
 
+import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from codex_py.errors import CodexError
 from codex_py.patch.diff.writer import git_diff
+from codex_py.patch.files.modes import kind_of, written_mode
 from codex_py.patch.git import Git
 from codex_py.protocol.patched_file import PatchedFile
 
 MAX_FILES = 500
 _MAX_BYTES = 1_000_000
-"""Of a file; a larger one is only named."""
-_CHANGED = ("diff-index", "-z", "--name-only", "--ignore-submodules=dirty", "HEAD")
+"""Of a file; the contents of a larger one are not read."""
+_CHANGED = ("diff-index", "-z", "--ignore-submodules=dirty", "HEAD")
 """What changed in a submodule is told by another git, which would run the submodule's filters."""
 
 
 def work_tree_diff(git: Git, root: Path) -> str:
-    """The difference, in git's format; empty where there is none.
+    """The difference in git's format, for people; empty where there is none. Takes and raises what `work_tree_changes` does."""
+    changes, unread = work_tree_changes(git, root)
+    named = (f"Not shown, because it is too large or cannot be read: {name}\n" for name in unread)
+    return git_diff(changes, root) + "".join(named)
+
+
+def work_tree_changes(git: Git, root: Path) -> tuple[list[PatchedFile], list[str]]:
+    """The changed files, and the names of those that changed too, but are large or cannot be read.
 
     Args:
         root: the top of the work tree, absolute.
@@ -30,20 +40,49 @@ def work_tree_diff(git: Git, root: Path) -> str:
     """
     git = git.without_filters(root)
     has_commit = git.run(root, "rev-parse", "--verify", "-q", "HEAD").returncode == 0
-    words = _CHANGED if has_commit else ("ls-files", "-z")
-    changed = git.names(root, *words)
     new = git.names(root, "ls-files", "-z", "--others", "--exclude-standard")
-    names = sorted({*changed, *new})
-    if len(names) > MAX_FILES:
-        raise CodexError(f"{len(names)} files differ from the last commit", code="too_many_files")
+    modes: dict[str, tuple[int, int]] = {}
+    if has_commit:
+        fields = iter(git.names(root, *_CHANGED))
+        for modes_and_ids, name in zip(fields, fields, strict=True):
+            old_mode, new_mode, *_ = modes_and_ids[1:].split()
+            modes[name] = int(old_mode, 8), int(new_mode, 8)
+    else:
+        new += git.names(root, "ls-files", "-z")
+    for name in new:
+        with suppress(OSError):
+            modes[name] = modes.get(name, (0, 0))[0], (root / name).lstat().st_mode
+    if len(modes) > MAX_FILES:
+        raise CodexError(f"{len(modes)} files differ from the last commit", code="too_many_files")
     changes: list[PatchedFile] = []
-    for name in names:
-        old = _committed(git, root, name) if has_commit else None
-        new_bytes = _present(root / name)
-        # A checkout may have other line endings than what was committed.
-        if old != new_bytes and (old or b"") != (new_bytes or b"").replace(b"\r\n", b"\n"):
-            changes.append(PatchedFile.of(root / name, old, new_bytes))
-    return git_diff(changes, root)
+    unread: list[str] = []
+    for name, (old_mode, new_mode) in sorted(modes.items()):
+        try:
+            new_bytes = _present(root / name) if kind_of(new_mode) in {"file", "link"} else None
+        except OSError:
+            unread.append(name)
+            continue
+        old_bytes = _committed(git, root, name) if kind_of(old_mode) in {"file", "link"} else None
+        if (
+            old_bytes is None
+            or new_bytes is None
+            or written_mode(old_mode) != written_mode(new_mode)
+        ):
+            is_changed = old_bytes is not None or new_bytes is not None
+        else:
+            # A checkout may have other line endings than what was committed.
+            is_changed = old_bytes not in (new_bytes, new_bytes.replace(b"\r\n", b"\n"))
+        if is_changed:
+            changes.append(
+                PatchedFile.of(
+                    root / name,
+                    old_bytes,
+                    new_bytes,
+                    old_mode=None if old_bytes is None else old_mode,
+                    new_mode=None if new_bytes is None else new_mode,
+                )
+            )
+    return changes, unread
 
 
 def _committed(git: Git, root: Path, name: str) -> bytes | None:
@@ -51,14 +90,10 @@ def _committed(git: Git, root: Path, name: str) -> bytes | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def _present(path: Path) -> bytes | None:
-    try:
-        if path.is_symlink():
-            return os.fsencode(path.readlink())
-        if not path.is_file():
-            return None
-        if (size := path.stat().st_size) > _MAX_BYTES:
-            return f"({size} bytes)\n".encode()
-        return path.read_bytes()
-    except OSError:
-        return None
+def _present(path: Path) -> bytes:
+    """Contents of a file, or where a link leads. An `OSError`: they cannot be read, or are too large."""
+    if path.is_symlink():
+        return os.fsencode(path.readlink())
+    if path.stat().st_size > _MAX_BYTES:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    return path.read_bytes()
