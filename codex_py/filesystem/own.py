@@ -56,12 +56,14 @@ def open_emptied(path: Path) -> int:
 
 
 @contextmanager
-def locked(path: Path, timeout_s: float, *, is_file: bool = False) -> Generator[None]:
+def locked(
+    path: Path, timeout_s: float, *, is_file: bool = False, shared: bool = False
+) -> Generator[None]:
     """Hold the lock of a folder, or of a private file, which is made if it is missing. Raises as `lock` does."""
     flags = os.O_RDWR | os.O_CREAT if is_file else os.O_RDONLY | os.O_DIRECTORY
     descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
     try:
-        lock(descriptor, timeout_s)
+        lock(descriptor, timeout_s, shared=shared)
         yield
     finally:
         os.close(descriptor)

@@ -64,7 +64,10 @@ async def enter_worktree(
         if not config.cwd.is_relative_to(worktrees_folder(config.home)):
             return None
         find = load(f"{_WORKTREES}:find_worktree")
-        return await asyncio.to_thread(find, config.cwd, config.home, environment)
+        tree = await asyncio.to_thread(find, config.cwd, config.home, environment)
+        if tree is not None:
+            stack.enter_context(load(f"{_WORKTREES}:working_in")(tree))
+        return tree
     make = partial(
         load(f"{_WORKTREES}:new_worktree"),
         config.cwd,

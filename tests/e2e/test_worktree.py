@@ -162,6 +162,48 @@ def test_a_killed_session_leaves_a_worktree_that_can_be_removed(place: Workplace
     assert listed(place) == []
 
 
+def test_a_worktree_is_not_removed_while_a_session_from_elsewhere_works_in_it(
+    place: Workplace,
+) -> None:
+    script = [
+        SAYS[0],
+        [*ev_function_call("c1", "exec_command", '{"cmd":"sleep 60"}'), ev_completed()],
+    ]
+    with ScriptedServer(script) as server:
+        thread = place.run(server, "prompt").events[0]["thread_id"]
+        with subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "codex_py",
+                "exec",
+                "--json",
+                "--worktree=fix",
+                "resume",
+                thread,
+                "go",
+            ],
+            cwd=place.cwd,
+            env=environment(place.home),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+        ) as program:
+            assert program.stdout is not None
+            for line in program.stdout:
+                if b"item.started" in line:
+                    break
+            path = listed(place)[0]["path"]
+            assert worktree(place, "remove", "--force", "fix") == (
+                1,
+                "",
+                f"Error: a session is at work in the worktree {path}\n",
+            )
+            program.kill()
+            program.stdout.read()
+    assert worktree(place, "remove", "fix")[0] == 0
+
+
 def test_what_is_no_worktree_is_removed_by_force_alone(place: Workplace) -> None:
     (place.home / "worktrees" / "dead" / "work").mkdir(parents=True)
     (place.home / "worktrees" / "empty").mkdir()

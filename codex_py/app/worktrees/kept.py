@@ -10,6 +10,7 @@ from typing import Literal
 from codex_py.app.worktrees.worktree import Worktree, find_worktree, require_git
 from codex_py.config.paths import worktrees_folder
 from codex_py.errors import CodexError
+from codex_py.filesystem.own import locked
 from codex_py.protocol.frozen import frozen
 from codex_py.rollout.index import metas_with
 from codex_py.rollout.writer import ThreadLock
@@ -60,18 +61,22 @@ def remove_worktree(home: Path, kept: KeptWorktree, *, force: bool) -> None:
     Raises:
         CodexError: a session is at work in it, there are changes, or it cannot be removed.
     """
-    for thread_id in kept.sessions:
-        ThreadLock(home, thread_id).release()
     if not force and kept.state != "clean":
         why = (
             "has changes" if kept.state == "changed" else "is broken: nobody can tell what is in it"
         )
         raise CodexError(f"the worktree {kept.path} {why}; --force removes it", code="worktree")
+    folder = worktrees_folder(home) / kept.name
     try:
-        if kept.tree is not None:
-            kept.tree.remove()
-        else:
-            shutil.rmtree(worktrees_folder(home) / kept.name)
+        for thread_id in kept.sessions:
+            ThreadLock(home, thread_id).release()
+        with locked(folder, 0):
+            if kept.tree is not None:
+                kept.tree.remove()
+            else:
+                shutil.rmtree(folder)
+    except TimeoutError as error:
+        raise CodexError(f"a session is at work in the worktree {kept.path}") from error
     except OSError as error:
         raise CodexError(f"{kept.path} cannot be removed: {error.strerror}") from error
 

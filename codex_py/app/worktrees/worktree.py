@@ -6,8 +6,8 @@ git is started as `patch.git` says: nothing that the repository names runs. So f
 import asyncio
 import secrets
 import shutil
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,11 +17,13 @@ from codex_py.config.paths import project_root, worktrees_folder
 from codex_py.config.project_trust import main_work_tree
 from codex_py.errors import CodexError
 from codex_py.filesystem.git import git_folder
-from codex_py.filesystem.own import make_private
+from codex_py.filesystem.own import locked, make_private
 from codex_py.patch.diff.work_tree import work_tree_diff
 from codex_py.patch.git import Git, find_git
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.frozen import frozen
+
+_LOCK_PATIENCE_S = 5.0
 
 
 @frozen
@@ -112,9 +114,21 @@ async def open_worktree(
     """
     adding = asyncio.ensure_future(asyncio.to_thread(make))
     try:
-        yield await asyncio.shield(adding)
+        tree = await asyncio.shield(adding)
+        with working_in(tree):
+            yield tree
     finally:
         await asyncio.shield(asyncio.ensure_future(_leave(adding, warn)))
+
+
+@contextmanager
+def working_in(tree: Worktree) -> Generator[None]:
+    """Keep others from removing the worktree."""
+    with ExitStack() as stack:
+        # Working without the lock is better than not working.
+        with suppress(OSError):
+            stack.enter_context(locked(tree.path.parent, _LOCK_PATIENCE_S, shared=True))
+        yield
 
 
 async def _leave(adding: Awaitable[Worktree], warn: Callable[[str], None]) -> None:
@@ -124,7 +138,8 @@ async def _leave(adding: Awaitable[Worktree], warn: Callable[[str], None]) -> No
         return
     try:
         if await asyncio.to_thread(tree.is_unchanged):
-            await asyncio.to_thread(tree.remove)
+            with locked(tree.path.parent, 0):
+                await asyncio.to_thread(tree.remove)
         else:
             warn(f"There are changes in {tree.path}, a git worktree, which is kept.")
     except (CodexError, OSError) as error:
