@@ -1,4 +1,4 @@
-"""Follow what a session changes, by patches and by commands, and make each turn one entry of the journal.
+"""Records what a session changes, by patches and by commands, as one entry of the journal for each turn.
 
 Patches say what they change. Before the first command of a turn the work tree is copied, and again at the turn's end; what
 differs is what the commands changed, and the user meanwhile: nobody can tell them apart. The entry has the
@@ -22,7 +22,7 @@ from codex_py.errors import PatchError
 from codex_py.filesystem.git import git_folder
 from codex_py.filesystem.own import lock
 from codex_py.patch.copies.snapshots import Changes, Snapshot, Snapshots, stores
-from codex_py.patch.copies.store import NoCopies
+from codex_py.patch.copies.store import SnapshotError
 from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.files.change import Entry, FileChange, TurnOfEntry
 from codex_py.patch.files.entry_file import DamagedEntry
@@ -32,12 +32,12 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
 
 _TRY_AGAIN_S: Final = 24 * 3600
-"""After which a work tree that was too large is looked at again."""
+"""A work tree that was too large is tried again after this time."""
 _PROBLEM: Final = "problem"
 
 
 class TurnRecorder:
-    """The changes of a session's turns. Making one touches nothing. One thread at a time may use it.
+    """Records the changes of a session's turns. Creating one writes nothing. Only one thread at a time may use it.
 
     Args:
         home: `$CODEX_HOME`, absolute.
@@ -65,13 +65,13 @@ class TurnRecorder:
     def _reset(self) -> None:
         self._net = NetChanges()
         self._later = NetChanges()
-        """Of patches since the copy, which sees them too, if they are in the work tree."""
+        """Changes of patches since the first copy. The next copy shows them too, if they are in the work tree."""
         self._patches: list[int] = []
         self._before: Snapshot | None = None
         self._changes = 0
         """How often something changed, or may have."""
         self._after: tuple[int, Snapshot] | None = None
-        """A later copy, and `_changes` of before."""
+        """A later copy, and the value of `_changes` when it was begun."""
         self._record: int | None = None
         """Descriptor of the locked file."""
 
@@ -81,7 +81,7 @@ class TurnRecorder:
         return self._before is not None or not self._net.is_empty
 
     def patched(self, files: Iterable[PatchedFile], number: int | None) -> None:
-        """A patch was written. `number`: of its entry; None if there is none."""
+        """Add a patch that was written. `number`: that of its entry in the journal; None if it has none."""
         self._changes += 1
         (self._net if self._before is None else self._later).add(files)
         if number is not None:
@@ -89,7 +89,7 @@ class TurnRecorder:
             self._write_record()
 
     def copy_before(self) -> None:
-        """Copy the work tree, unless this turn has a copy. If that cannot be done, `undo` says why."""
+        """Copy the work tree, unless this turn has a copy. If that fails, `undo_problem` says why."""
         self._changes += 1
         if self._before is not None or self._gave_up:
             return
@@ -106,32 +106,32 @@ class TurnRecorder:
             lock(self._record, 0)
             self._write_record()
             problem.unlink(missing_ok=True)
-        except (NoCopies, OSError) as error:
+        except (SnapshotError, OSError) as error:
             self._before = None
             self._give_up(error)
 
-    def _give_up(self, error: NoCopies | OSError) -> None:
+    def _give_up(self, error: SnapshotError | OSError) -> None:
         self._gave_up = True
         problem = self._snapshots.store.path / _PROBLEM
         with suppress(OSError):
             problem.write_text(f"{error}", encoding="utf-8")
-            if not (isinstance(error, NoCopies) and error.is_too_large):
+            if not (isinstance(error, SnapshotError) and error.is_too_large):
                 # The next session tries again.
                 os.utime(problem, (0, 0))
 
     def copy_after(self) -> None:
-        """Copy the work tree when no command runs, so that the end of the turn need not, unless something changes it."""
+        """Copy the work tree while no command runs. `end_turn` uses this copy if nothing changes afterwards."""
         changes = self._changes
-        with suppress(NoCopies):
+        with suppress(SnapshotError):
             self._after = changes, self._snapshots.take()
 
     def end_turn(self, prompts: int, *, is_new: bool, is_kept: bool = True) -> str:
-        """Keep the changes of the turn; their diff.
+        """Write the changes of the turn to the journal. Returns their diff.
 
         Args:
-            prompts: of the thread so far.
+            prompts: the number of prompts in the thread so far.
             is_new: the turn began with a prompt.
-            is_kept: False makes no entry.
+            is_kept: False writes nothing to the journal.
 
         Raises:
             PatchError, OSError: the journal cannot be written.
@@ -161,7 +161,7 @@ class TurnRecorder:
             if changed != self._changes:
                 after = self._snapshots.take()
             changes = self._snapshots.changes(self._before, after)
-        except NoCopies as error:
+        except SnapshotError as error:
             self._give_up(error)
             return Changes([], [], [])
         self._net.add(changes.files)
@@ -174,7 +174,7 @@ class TurnRecorder:
         paths = [file.path.relative_to(root) for file in later if file.path.is_relative_to(root)]
         seen = {file.path for file in changes.files}
         if paths:
-            with suppress(NoCopies):
+            with suppress(SnapshotError):
                 seen |= {root / name for name in self._snapshots.known(map(str, paths))}
         self._net.add(file for file in later if file.path not in seen)
 
@@ -199,14 +199,14 @@ class TurnRecorder:
 def recover_turns(
     home: Path, cwd: Path, environment: Mapping[str, str], own: Snapshots | None = None
 ) -> list[str]:
-    """Make entries of turns whose process has died.
+    """Write entries for turns whose process has died.
 
     Args:
-        cwd: absolute; of turns in it or below it.
-        own: of turns in this work tree instead.
+        cwd: absolute. Turns in this folder and below it count.
+        own: turns in this work tree count instead.
 
     Returns:
-        A sentence for each that cannot be made an entry.
+        A sentence for each turn that cannot be undone.
     """
     told: list[str] = []
     pattern = f"{own.store.path.name if own else '*'}/*.turn"
@@ -220,7 +220,7 @@ def recover_turns(
                     continue
                 lock(descriptor, 0)
                 _recover(home, record, environment)
-            except (NoCopies, PatchError) as error:
+            except (SnapshotError, PatchError) as error:
                 told.append(f"A turn was cut off and cannot be undone: {error}.")
             finally:
                 os.close(descriptor)
@@ -228,8 +228,8 @@ def recover_turns(
     return told
 
 
-def problem_of(home: Path, cwd: Path, environment: Mapping[str, str]) -> str | None:
-    """Why what commands change in a folder cannot be undone; None if it can, or nobody has tried."""
+def undo_problem(home: Path, cwd: Path, environment: Mapping[str, str]) -> str | None:
+    """A sentence that says why changes by commands in a folder are not kept; None if they are, as far as is known."""
     try:
         reason = (snapshots_of(home, cwd, environment).store.path / _PROBLEM).read_text("utf-8")
     except OSError:
@@ -262,7 +262,7 @@ def _recover(home: Path, record: "_Record", environment: Mapping[str, str]) -> N
 
 @frozen
 class _Record:
-    """A turn that runs."""
+    """The record of a running turn."""
 
     root: str
     cwd: str
@@ -295,7 +295,7 @@ def _last_number(journal: Journal, thread_id: str) -> int:
 
 
 def _entry(net: NetChanges, changes: Changes, turn: TurnOfEntry) -> Entry:
-    """An entry with changes that were made already."""
+    """A journal entry for changes that are already in place."""
     known, unkept = list[FileChange](), [*changes.unkept]
     for file in net.files():
         if net.is_known(file.path):

@@ -1,4 +1,4 @@
-"""Bring back what a patch replaced.
+"""Undoes entries of the journal: patches and turns.
 
     plan = plan_undo(journal, entry)     # refused if a file was edited since; nothing is written
     plan.commit()                        # everything is brought back, or nothing

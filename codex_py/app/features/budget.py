@@ -46,7 +46,7 @@ _REMINDER: Final = "<rollout_budget>\nYou have {} weighted tokens left in the sh
 
 
 class BudgetFeature:
-    """What a session and its subagents have spent, and their clock."""
+    """Keeps the usage of a session and its subagents within the limits of the run."""
 
     def __init__(self, setup: SessionSetup) -> None:
         """
@@ -59,9 +59,9 @@ class BudgetFeature:
         for provider, model in ((config.model_provider, config.model), *config.model_fallbacks):
             self._prices(provider, model)
         self._changed = asyncio.Event()
-        """Is set when a request has ended; another takes its place."""
+        """Set, and replaced by a new event, when a request has ended."""
         self.stopped: CodexError | None = None
-        """Why the running turns end."""
+        """The error that the running turns end with."""
         self._running: list[Thread] = []
         self._since = self._earlier_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -73,10 +73,10 @@ class BudgetFeature:
         return self
 
     def __call__(self, thread: Thread) -> Extension:
-        spending = _Spending(self, thread)
+        own = _ThreadBudget(self, thread)
         return Extension(
-            wrap_model=spending.wrap_model,
-            before_request=spending.before_request,
+            wrap_model=own.wrap_model,
+            before_request=own.before_request,
             before_stop=self._before_stop,
             around_turn=lambda _: self._around_turn(thread),
             turn_facts=lambda: {"usage": thread.token_usage.total},
@@ -85,11 +85,11 @@ class BudgetFeature:
     async def reserve(
         self, expected: Usage, provider: str, model: str, max_output: int | None
     ) -> Reservation:
-        """Reserve what a request may take. Waits for the requests on their way if it might not fit besides them.
+        """Reserve the most that a request may use. Waits while it would not fit beside the requests under way.
 
         Args:
-            expected: its input.
-            max_output: its own limit on the answer, in tokens.
+            expected: the input of the request.
+            max_output: the limit on its answer that is set already, in tokens.
 
         Raises:
             CodexError: there is not enough left.
@@ -112,13 +112,13 @@ class BudgetFeature:
             await self._changed.wait()
 
     def release(self, reservation: Reservation) -> None:
-        """Count what a request has used, once."""
+        """Replace a reservation by what the request has used. A second call does nothing."""
         reservation.release()
         self._changed.set()
         self._changed = asyncio.Event()
 
     def stop(self, error: CodexError) -> CodexError:
-        """Let no turn that runs now send another request."""
+        """End all running turns before their next request. Returns the error that they end with."""
         self.stopped = self.stopped or error
         return self.stopped
 
@@ -128,7 +128,7 @@ class BudgetFeature:
         return next(each.limit - each.used for each in self.meters if each.is_rollout)
 
     def warning(self) -> str | None:
-        """The limits that are nearly reached, in words."""
+        """The usage of the limits that are nearly reached, for the model; None if there are none."""
         near = [
             each.state
             for each in self.meters
@@ -145,7 +145,7 @@ class BudgetFeature:
         return self._earlier_s + running
 
     def _check(self) -> None:
-        """Raises the error of a limit that a request has reached, or the time."""
+        """Raise the error of a limit that has been reached."""
         limit_s = self.limits.max_time
         if limit_s is not None and self._elapsed_s >= limit_s:
             self._end_of_time()
@@ -199,8 +199,8 @@ class BudgetFeature:
         )
 
 
-class _Spending:
-    """What one thread spends."""
+class _ThreadBudget:
+    """Reserves and counts the requests of one thread."""
 
     def __init__(self, budget: BudgetFeature, thread: Thread) -> None:
         self._budget = budget
@@ -210,7 +210,7 @@ class _Spending:
         self._usage = Usage()
         self._is_warned = False
         self._reminders: int | None = None
-        """How many of those of the rollout budget were due."""
+        """The number of reminders of the rollout budget that were due at the last request."""
 
     def wrap_model(self, model: ModelStream) -> ModelStream:
         @asynccontextmanager
@@ -246,7 +246,7 @@ class _Spending:
         return [Note(text) for text in texts]
 
     def _expected(self, prompt: Prompt) -> Usage:
-        """The input of a request: as the last one was counted, and an estimate of what came since."""
+        """The input of a request: the tokens that the provider counted last, and an estimate of what came since."""
         known = len(self._items)
         if known and list(prompt.input[:known]) == self._items:
             tokens = self._usage.input_tokens + estimated_tokens(prompt.input[known:])

@@ -1,4 +1,4 @@
-"""What is used of each limit on responses, tokens and money. LIGHT."""
+"""Meters of the limits on responses, tokens and money. LIGHT."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,34 +19,34 @@ class Meter:
     """The setting of the limit."""
     limit: float
     shown: str
-    """Shows what is used, and the limit."""
+    """Format of the used amount and the limit."""
     price: Price | None = None
-    """What a million tokens take; None: the price of the model."""
+    """How much a million tokens use of the limit; None: the price of the model."""
     per_response: int = 0
     code: str = "token_budget"
     exit_code: ExitCode = ExitCode.BUDGET
     is_rollout: bool = False
-    """It is expected that what was cached once is cached again."""
+    """True if cached input is expected to be cached again."""
     used: float = 0
     held: float = 0
-    """What the requests on their way may take."""
+    """Reserved by requests under way."""
 
     @property
     def state(self) -> str:
         return self.shown.format(self.used, self.limit)
 
     def expected(self, price: Price, usage: Usage) -> float:
-        """The most that a request takes, if `usage` is its input and its longest output."""
+        """The most that a request uses of the limit, if `usage` is its input and its longest output."""
         if not self.is_rollout:
             usage = replace(usage, cached_input_tokens=0)
         return self.per_response + price.of(usage)
 
     def room(self, price: Price, usage: Usage, *, shared: bool = False) -> float:
-        """The tokens of output for which a request fits; below 0: for none.
+        """The longest output, in tokens, with which a request fits; negative if it does not fit at all.
 
         Args:
             usage: the input of the request.
-            shared: without what other requests may take.
+            shared: leave out what other requests have reserved.
         """
         left = self.limit - self.used - self.expected(price, usage) + _ROUNDING
         left -= self.held if shared else 0
@@ -60,12 +60,12 @@ class Meter:
 
 
 class Reservation:
-    """What a request on its way may take of each limit.
+    """The most that a request under way may use of each limit.
 
     Attributes:
-        expected: its input, and the most output.
+        expected: its input and its longest output.
         cut_by: the limit that makes the answer shorter than the model could; None if none does.
-        used: the tokens that count when it is released; None: none.
+        used: the tokens to count when it is released; None if none were used.
     """
 
     def __init__(

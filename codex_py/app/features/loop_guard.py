@@ -12,7 +12,7 @@ from codex_py.protocol.prompts import Note
 _NOTE_AFTER: Final = 3
 _STOP_AFTER: Final = 10
 _WAITS: Final = ("write_stdin", "wait_agent")
-"""Calls that may well be repeated: what they wait for has not come yet."""
+"""Tools that wait for something: their calls are meant to be repeated."""
 _COMPARED: Final = ("type", "namespace", "name", "arguments", "input", "action", "output")
 _VOLATILE: Final = re.compile(r"\b(?:Wall time: [\d.]+|Chunk ID: \w+|session ID \d+)")
 
@@ -28,10 +28,10 @@ class LoopGuard:
         self._times = 0
 
     def before_request(self) -> Sequence[Note]:
-        """A note after some repetitions.
+        """A note to the model if the same calls came `_NOTE_AFTER` times in a row.
 
         Raises:
-            CodexError: there were too many.
+            CodexError: they came `_STOP_AFTER` times in a row.
         """
         items, turn = self._thread.items, self._thread.turn
         new, self._seen = items[self._seen :], len(items)

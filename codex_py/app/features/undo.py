@@ -1,4 +1,4 @@
-"""What each turn changed: kept so that it can be undone, and shown as the `diff` of the turn's last event. LIGHT.
+"""Records what each turn changes, for undo and for the `diff` of the turn's last event. LIGHT.
 
 Patches and commands of subagents belong to the turn of the session at the top, unless they have a work tree of their own.
 What a command in the background changes after a turn has ended belongs to the next turn that runs a command.
@@ -23,14 +23,14 @@ from codex_py.protocol.extension import Extension, Thread, TurnStart
 from codex_py.protocol.tools import COMMAND_TOOLS, ToolOutput
 
 _MAX_SHARE: Final = 0.1
-"""Of the time of a turn that is spent on copies between its calls."""
+"""The largest part of a turn's time that is spent on copies between its calls."""
 
 
 class Undo:
-    """`features.undo = false` leaves the diff of patches, and keeps nothing else."""
+    """Records the changes of turns. With `features.undo = false` there is only the diff of patches."""
 
     def __init__(self, setup: SessionSetup, top: "Undo | None" = None) -> None:
-        """`top`: that of the session at the top; None if it is this one."""
+        """`top`: the feature of the session at the top; None if this is it."""
         self._setup = setup
         self._top = top or self
         self._is_on = setup.config.features.get("undo") is not False
@@ -40,7 +40,7 @@ class Undo:
         """The `TurnRecorder`: loaded with the tools, in 10 ms."""
         self._lock = asyncio.Lock()
         self._running = 0
-        """Calls that may change files."""
+        """The number of running calls that may change files."""
         self._copying: asyncio.Task[None] | None = None
         self._copied_at_s = 0.0
         self._copy_took_s = 0.0
@@ -75,7 +75,7 @@ class Undo:
         return dispatch
 
     async def copied(self, inner: Dispatch, use: ToolUse) -> ToolOutput:
-        """Make a call that may change files, of this session or one below it."""
+        """Copy the work tree, then run a call that may change files, of this session or a subagent."""
         recorder = self._loaded()
         if not use.context.cwd.is_relative_to(self._setup.config.cwd):
             # A subagent with a work tree of its own.
@@ -89,7 +89,7 @@ class Undo:
             self._copy_after(recorder)
 
     def _copy_after(self, recorder: Any) -> None:
-        """Copy while the model thinks, so that the end of the turn need not. The next call makes it worthless."""
+        """Copy the work tree while the model thinks, so that the turn ends sooner. The next call makes the copy useless."""
         if not self._copies_early:
             return
         is_quiet = not self._running and self._toolbox is not None and self._toolbox.is_idle
@@ -134,7 +134,7 @@ class Undo:
             self._thread.warn(f"What this turn changed cannot be undone: {error}")
 
     async def _in_thread(self, work: Callable[[], Any]) -> Any:
-        """Let the recorder work, one thing after the other. A cancellation waits for the end: a thread cannot be stopped."""
+        """Run work of the recorder in a thread, one piece at a time. A cancellation waits for its end: a thread cannot be stopped."""
         async with self._lock:
             working = asyncio.ensure_future(asyncio.to_thread(work))
             cancelled: asyncio.CancelledError | None = None

@@ -24,7 +24,7 @@ from codex_py.frontends.terminal import aligned, printable
 from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.files.change import Entry, patched_files
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.turns import problem_of, recover_turns
+from codex_py.patch.turns import recover_turns, undo_problem
 from codex_py.patch.undo import (
     EditedSince,
     UndoPlan,
@@ -98,7 +98,7 @@ def _opened(options: _RedoOptions, environment: Mapping[str, str]) -> Journal:
     journal = Journal(home, cwd)
     for sentence in (*journal.recover(), *recover_turns(home, cwd, environment)):
         tell(sentence)
-    if problem := problem_of(home, cwd, environment):
+    if problem := undo_problem(home, cwd, environment):
         tell(problem)
     return journal
 

@@ -1,4 +1,4 @@
-"""Copy a work tree before and after commands, and tell what they changed.
+"""Copies a work tree before and after commands, and compares the copies.
 
 git compares the work tree with an index of our own, so a copy takes as long as looking at what has changed since the
 last one: about 20 ms for 10,000 files where nothing has.
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.patch.copies.store import NoCopies, Store
+from codex_py.patch.copies.store import SnapshotError, Store
 from codex_py.patch.files.modes import permissions_by_umask
 from codex_py.protocol.patched_file import PatchedFile
 
@@ -57,7 +57,7 @@ class Changes(NamedTuple):
 
 
 class Snapshots:
-    """The copies of one work tree. Making this touches nothing; its methods block.
+    """The copies of one work tree. Creating this writes nothing; its methods block.
 
     Args:
         home: `$CODEX_HOME`, absolute. Nothing in it is copied.
@@ -78,13 +78,13 @@ class Snapshots:
         """Copy what has changed since the last copy.
 
         Raises:
-            NoCopies: the work tree cannot be copied, or is too large.
+            SnapshotError: the work tree cannot be copied, or is too large.
         """
         with self.store.locked():
             self.store.open()
             try:
                 return self._take()
-            except NoCopies as error:
+            except SnapshotError as error:
                 if error.is_too_large:
                     raise
                 # It may be damaged, or has lost objects of the user's repository.
@@ -92,7 +92,7 @@ class Snapshots:
                 return self._take()
 
     def changes(self, old: Snapshot, new: Snapshot) -> Changes:
-        """What differs between two copies. Raises a `NoCopies`."""
+        """What differs between two copies. Raises a `SnapshotError`."""
         unkept = {name for name, _ in set(old.unkept.items()) ^ set(new.unkept.items())}
         words = ("diff-tree", "-r", "-t", "-z", "--no-renames", "--raw", old.tree, new.tree)
         if old.tree == new.tree:
@@ -105,7 +105,7 @@ class Snapshots:
             sides = [(int(m, 8), i) for m, i in zip(modes, (old_id, new_id), strict=True)]
             if stat.S_ISDIR(sides[1][0]) and not stat.S_ISDIR(sides[0][0]):
                 folders.append(str(self.root / os.fsdecode(name)))
-            # A folder is nothing but its files.
+            # Git knows a folder only by its files.
             found.append(
                 (os.fsdecode(name), [(0, i) if stat.S_ISDIR(m) else (m, i) for m, i in sides])
             )
@@ -133,7 +133,7 @@ class Snapshots:
         return Changes(files, folders, [str(self.root / path) for path in sorted(unkept)])
 
     def known(self, paths: Iterable[str]) -> set[str]:
-        """Those of the paths, relative to the root, that are in the last copy. Raises a `NoCopies`."""
+        """Those of the paths, relative to the root, that are in the last copy. Raises a `SnapshotError`."""
         return set(map(os.fsdecode, self.store.names("ls-files", "-z", "--", *paths)))
 
     def _take(self) -> Snapshot:
@@ -156,7 +156,7 @@ class Snapshots:
             limits |= dict.fromkeys(ignored[:_MAX_IGNORED], _MAX_IGNORED_BYTES)
             limits |= dict.fromkeys(self._names(*words), _MAX_FILE_BYTES)
         if len(limits) > _MAX_NEW:
-            raise NoCopies(f"{self.root} has too many files", is_too_large=True)
+            raise SnapshotError(f"{self.root} has too many files", is_too_large=True)
         copied: list[bytes] = []
         left_out: list[bytes] = []
         unkept: dict[str, tuple[int, int]] = {}

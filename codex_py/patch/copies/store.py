@@ -42,8 +42,8 @@ precomposeUnicode = false
 _ATTRIBUTES: Final = "* -text -eol -filter -ident -working-tree-encoding\n"
 
 
-class NoCopies(CodexError):
-    """A work tree cannot be copied, for a reason that is a sentence without its end."""
+class SnapshotError(CodexError):
+    """A work tree cannot be copied. The message is a clause without a full stop."""
 
     def __init__(self, reason: str, *, is_too_large: bool = False) -> None:
         super().__init__(reason, code="undo")
@@ -51,10 +51,10 @@ class NoCopies(CodexError):
 
 
 class Store:
-    """Making one touches nothing; its methods block, and raise a `NoCopies`.
+    """The repository with the copies of one work tree. Creating this writes nothing; its methods block, and raise a `SnapshotError`.
 
     Args:
-        path: its folder. With HEAD it is whole.
+        path: the folder of the repository. It is complete once it has a HEAD.
         root: top of the work tree, absolute, without links.
         dot_git: the `.git` of the repository; None for a folder that is in none.
     """
@@ -76,17 +76,17 @@ class Store:
             with locked(self.path / "lock", _LOCK_PATIENCE_S, is_file=True):
                 yield
         except OSError as error:
-            raise NoCopies(f"{self.path} cannot be written ({error})") from error
+            raise SnapshotError(f"{self.path} cannot be written ({error})") from error
 
     def open(self) -> None:
         """Make the store, or bring it up to date, once; with the lock."""
         if self._git is not None:
             return
         if self._dot_git is None and _is_too_general(self._root, self._environment):
-            raise NoCopies(f"{self._root} is no project", is_too_large=True)
+            raise SnapshotError(f"{self._root} is no project", is_too_large=True)
         git = find_git(self._root, self._environment)
         if git is None:
-            raise NoCopies("git is not installed")
+            raise SnapshotError("git is not installed")
         variables = {
             **{name: str(self.path) for name in ("GIT_DIR", "HOME", "XDG_CONFIG_HOME")},
             **dict.fromkeys(("GIT_CONFIG_NOSYSTEM", "GIT_ATTR_NOSYSTEM"), "1"),
@@ -105,7 +105,7 @@ class Store:
     ) -> bytes:
         """The output of a git command in the work tree. Paths are literal, and never patterns.
 
-        `is_on_its_own`: it does without the user's objects, as trees do.
+        `is_on_its_own`: run without the objects of the user's repository, which trees do not need.
         """
         if self._git is None:
             with self.locked():
@@ -118,11 +118,13 @@ class Store:
             done = git.run(self._root, *words, stdin=stdin, timeout_s=timeout_s)
         except CodexError as error:
             if isinstance(error.__cause__, subprocess.TimeoutExpired):
-                raise NoCopies(f"{self._root} has too many files", is_too_large=True) from error
-            raise NoCopies(str(error)) from error
+                raise SnapshotError(
+                    f"{self._root} has too many files", is_too_large=True
+                ) from error
+            raise SnapshotError(str(error)) from error
         if done.returncode:
             reason = done.stderr.decode(errors="replace").strip().partition("\n")[0]
-            raise NoCopies(f"git cannot copy {self._root}: {reason}")
+            raise SnapshotError(f"git cannot copy {self._root}: {reason}")
         return done.stdout
 
     def names(self, *words: str, timeout_s: float = _PATIENCE_S) -> list[bytes]:
@@ -130,13 +132,13 @@ class Store:
         return [name for name in self.run(*words, timeout_s=timeout_s).split(b"\0") if name]
 
     def empty(self) -> None:
-        """Have the next copy look at every file."""
+        """Make the next copy look at every file."""
         # The last one is left behind by a git that was killed.
         for name in ("index", "state", "index.lock"):
             (self.path / name).unlink(missing_ok=True)
 
     def weigh(self) -> None:
-        """Note it if the store has become too large."""
+        """Mark the store as full if it has become too large."""
         words = self.run("count-objects", "-v").split()
         if int(words[words.index(b"size:") + 1]) > _MAX_KB:
             (self.path / "full").touch()

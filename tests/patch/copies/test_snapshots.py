@@ -11,7 +11,7 @@ from typing import TypeAlias
 import pytest
 
 from codex_py.patch.copies.snapshots import Changes, Snapshots
-from codex_py.patch.copies.store import NoCopies
+from codex_py.patch.copies.store import SnapshotError
 
 Version: TypeAlias = tuple[int, bytes]
 Change: TypeAlias = tuple[str, Version | None, Version | None]
@@ -251,12 +251,12 @@ def test_a_folder_without_a_repository_is_copied_if_it_is_a_project(tmp_path: Pa
         "a"
     ]
     for folder in (root, tmp_path):
-        with pytest.raises(NoCopies, match="is no project"):
+        with pytest.raises(SnapshotError, match="is no project"):
             copies(folder, {**os.environ, "HOME": str(root)}).take()
 
 
 def test_without_git_there_are_no_copies(root: Path):
-    with pytest.raises(NoCopies, match="git is not installed"):
+    with pytest.raises(SnapshotError, match="git is not installed"):
         copies(root, {"PATH": str(root)}).take()
 
 

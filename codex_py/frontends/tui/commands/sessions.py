@@ -21,7 +21,7 @@ from codex_py.frontends.tui.picker import Picker, Row
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.theme import PROMPT
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.turns import problem_of, recover_turns
+from codex_py.patch.turns import recover_turns, undo_problem
 from codex_py.patch.undo import EditedSince, UndoPlan, find_patch, newest_undo, plan_undo
 from codex_py.protocol.events import UserMessage
 from codex_py.rollout.archive import archive, delete
@@ -202,7 +202,7 @@ async def _take_back(context: CommandContext, _: str, *, redo: bool = False) -> 
     context.transcript.notice(f"{'Made again' if redo else 'Undid'} {what}: {paths}")
     if plan.unkept:
         context.transcript.notice(f"Not brought back: {', '.join(plan.unkept)}")
-    if problem := await asyncio.to_thread(problem_of, home, cwd, environment):
+    if problem := await asyncio.to_thread(undo_problem, home, cwd, environment):
         context.transcript.notice(problem)
 
 
