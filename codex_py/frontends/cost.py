@@ -10,7 +10,7 @@ from codex_py.config.config import Config
 from codex_py.frontends.plain_text import cut
 from codex_py.frontends.terminal import aligned, on_one_line
 from codex_py.protocol.stream import Usage
-from codex_py.rollout.usage import SessionUsage, UsageRow
+from codex_py.rollout.usage import LargeOutput, SessionUsage, UsageRow
 
 _SHOWN, _SHOWN_PROMPT = 40, 24
 """Characters; tables of usual numbers fit 80 columns."""
@@ -29,80 +29,67 @@ class CostReport:
         self._usage = usage
         models = {row.model for row in usage.rows if row.model is not None}
         self._prices = {model: price_of(config, model, provider) for model in sorted(models)}
-        self._total = reduce(add, (row.usage for row in usage.rows), Usage())
+        self._rows = [(row, self._cost(row)) for row in usage.rows]
+        self._tokens = reduce(add, (row.usage for row in usage.rows), Usage())
+        known = [cost for _, cost in self._rows if cost is not None]
+        self._dollars = sum(known) if len(known) == len(self._rows) else None
 
     def lines(self) -> list[str]:
         """The table, and a hint if a price is not known. Safe for a terminal."""
         rows = [
-            (
-                self._label(row),
-                *self._cells(row.usage, self._cost(row)),
-                _short(row.prompt, _SHOWN_PROMPT),
-            )
-            for row in self._usage.rows
+            (self._label(row), *_cells(row.usage, cost), _short(row.prompt, _SHOWN_PROMPT))
+            for row, cost in self._rows
         ]
-        total = ("total", *self._cells(self._total, self._total_cost), "")
+        total = ("total", *_cells(self._tokens, self._dollars), "")
         lines = aligned([("TURN", *_NUMBERS, "PROMPT"), *rows, total], right=range(1, 7))
         if self._usage.outputs:
             head = ("BYTES", "TOKENS", "TOOL", "LARGEST OUTPUTS")
             outputs = [
-                (
-                    f"{each.size:,}",
-                    f"~{each.size // _BYTES_PER_TOKEN:,}",
-                    _short(each.tool),
-                    _short(each.what),
-                )
+                (f"{each.size:,}", f"~{_estimate(each):,}", _short(each.tool), _short(each.what))
                 for each in self._usage.outputs
             ]
             lines += ["", *aligned([head, *outputs], right=range(2))]
-        lines = [line.rstrip() for line in lines]
         if unknown := [model for model, price in self._prices.items() if price is None]:
             names = on_one_line(", ".join(unknown))
             lines += [
                 "",
                 f'The price of {names} is not known: set `input` and `output`, dollars for a million tokens, in [model_prices."MODEL"].',
             ]
-        return lines
+        return [line.rstrip() for line in lines]
 
     def data(self) -> dict[str, Any]:
         """For `--json`; costs are in dollars, null if a price is not known."""
+        outputs = self._usage.outputs
         return {
-            "rows": [
-                {**asdict(row), "usage": asdict(row.usage), "cost": self._cost(row)}
-                for row in self._usage.rows
-            ],
-            "total": {"usage": asdict(self._total), "cost": self._total_cost},
-            "cache_share": _share(self._total),
-            "largest_outputs": [
-                {**asdict(each), "tokens": each.size // _BYTES_PER_TOKEN}
-                for each in self._usage.outputs
-            ],
+            "rows": [{**asdict(row), "cost": cost} for row, cost in self._rows],
+            "total": {"usage": asdict(self._tokens), "cost": self._dollars},
+            "cache_share": _share(self._tokens),
+            "largest_outputs": [{**asdict(each), "tokens": _estimate(each)} for each in outputs],
         }
 
     def _label(self, row: UsageRow) -> str:
         label = row.purpose if row.turn is None else str(row.turn)
         return f"{label} {_short(row.model or '')}" if len(self._prices) > 1 else label
 
-    @property
-    def _total_cost(self) -> float | None:
-        costs = [self._cost(row) for row in self._usage.rows]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known) if len(known) == len(costs) else None
-
     def _cost(self, row: UsageRow) -> float | None:
         price = self._prices.get(row.model or "")
         return None if price is None else price.of(row.usage)
 
-    def _cells(self, usage: Usage, cost: float | None) -> tuple[str, ...]:
-        share = _share(usage)
-        return (
-            f"{usage.input_tokens:,}",
-            f"{usage.cached_input_tokens:,}",
-            "" if share is None else f"{share:.0%}",
-            f"{usage.output_tokens:,}",
-            f"{usage.reasoning_output_tokens:,}",
-            "-" if cost is None else f"${cost:.4f}",
-        )
+
+def _cells(usage: Usage, cost: float | None) -> tuple[str, ...]:
+    share = _share(usage)
+    return (
+        f"{usage.input_tokens:,}",
+        f"{usage.cached_input_tokens:,}",
+        "" if share is None else f"{share:.0%}",
+        f"{usage.output_tokens:,}",
+        f"{usage.reasoning_output_tokens:,}",
+        "-" if cost is None else f"${cost:.4f}",
+    )
+
+
+def _estimate(output: LargeOutput) -> int:
+    return output.size // _BYTES_PER_TOKEN
 
 
 def _share(usage: Usage) -> float | None:
