@@ -9,13 +9,12 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
 from codex_py import __version__
 from codex_py.app.patching import repository_of
-from codex_py.app.portable.redaction import Redactor
+from codex_py.app.portable.redaction import REDACTED, Redactor
 from codex_py.errors import CodexError, SessionError
 from codex_py.patch.diff.work_tree import work_tree_changes
 from codex_py.patch.diff.writer import exact_diff
@@ -34,22 +33,15 @@ _END: Final = r"(?![\w~+@%-]|\.\w)"
 """Behind a whole component of a path."""
 
 
-@dataclass(slots=True)
-class Exported:
-    redacted: int = 0
-    has_patch: bool = False
-    notes: list[str] = field(default_factory=list[str])
-    """What did not come along, a sentence each."""
-
-
-def export_portable(path: Path, environment: Mapping[str, str], file: BinaryIO) -> Exported:
-    """Write the portable form of a session file.
+def export_portable(path: Path, environment: Mapping[str, str], file: BinaryIO) -> list[str]:
+    """Write the portable form of a session file. What did not come along is told, a sentence each.
 
     Raises:
         SessionError: the session cannot be read, or is a fork of Codex, whose file has only its end.
         OSError: the file cannot be written.
     """
-    meta, home, done = read_meta(path), home_of(path), Exported()
+    meta, home = read_meta(path), home_of(path)
+    notes: list[str] = []
     if meta.history_base is not None:
         raise SessionError(
             f"the file of {meta.id} has only the end of a fork of Codex; export a copy of it, made with `codex-py exec fork {meta.id}`"
@@ -58,7 +50,7 @@ def export_portable(path: Path, environment: Mapping[str, str], file: BinaryIO) 
     mark = f"codex-portable-{secrets.token_hex(16)}"
     places = {meta.cwd: "cwd", str(home): "codex_home", environment.get("HOME", ""): "home"}
     marked = path_marks(mark, places)
-    patch = _patch(Path(meta.cwd), environment, done.notes)
+    patch = _patch(Path(meta.cwd), environment, notes)
     header = {
         "format": FORMAT,
         "format_version": 1,
@@ -80,9 +72,10 @@ def export_portable(path: Path, environment: Mapping[str, str], file: BinaryIO) 
                 continue
             file.write(text + b"\n")
     if damaged:
-        done.notes.append(f"{damaged} damaged lines of the session were left out.")
-    done.redacted, done.has_patch = redact.count, bool(patch)
-    return done
+        notes.append(f"{damaged} damaged lines of the session were left out.")
+    if redact.count:
+        notes.append(f"{redact.count} keys were replaced by {REDACTED}.")
+    return notes
 
 
 def mapped(value: Any, change: Callable[[str], str]) -> Any:

@@ -14,33 +14,21 @@ REDACTED: Final = "[redacted]"
 _SECRET_NAME: Final = re.compile(r"KEY|SECRET|TOKEN", re.IGNORECASE)
 """Of variables: the names that Codex takes for those of credentials."""
 _SHORTEST: Final = 8
-_FORMS: Final = (
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
-    r"(?<=[Bb]earer )[\w.~+/-]{16,}=*",
-    r"(?<![\w-])(?:"
-    r"sk-[\w-]{20,}|gh[oprsu]_\w{36,}|github_pat_\w{22,}|glpat-[\w-]{20,}|npm_\w{36,}|hf_\w{30,}"
-    r"|xox[abprs]-[\w-]{10,}|AIza[\w-]{35}|(?:AKIA|ASIA)[0-9A-Z]{16}(?![0-9A-Z])"
-    r"|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,})",
-)
-"""PEM; RFC 6750; OpenAI, Anthropic and others, GitHub, GitLab, npm, Hugging Face, Slack, Google, AWS; RFC 7519."""
-
-
-_OPENINGS: Final = (
-    *(
-        "PRIVATE KEY",
-        "earer ",
-        "sk-",
-        "gho_",
-        "ghp_",
-        "ghr_",
-        "ghs_",
-        "ghu_",
-        "github_pat_",
-        "npm_",
-    ),
-    *("glpat-", "hf_", "xox", "AIza", "AKIA", "ASIA", "eyJ"),
-)
-"""Without one of these, there is none of these forms: the search for all of them is slow."""
+_AWS: Final = r"[0-9A-Z]{16}(?![0-9A-Z])"
+_TOKENS: Final = {
+    "sk-": r"[\w-]{20,}", "github_pat_": r"\w{22,}", "glpat-": r"[\w-]{20,}",
+    **dict.fromkeys(("gho_", "ghp_", "ghr_", "ghs_", "ghu_"), r"\w{36,}"),
+    "npm_": r"\w{36,}", "hf_": r"\w{30,}", "xox": r"[abprs]-[\w-]{10,}",
+    "AIza": r"[\w-]{35}", "AKIA": _AWS, "ASIA": _AWS,
+    "eyJ": r"[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
+}
+"""How tokens begin, and go on: of OpenAI, Anthropic and others, GitHub, GitLab, npm, Hugging Face, Slack, Google, AWS; RFC 7519."""
+_FORMS: Final = {
+    "PRIVATE KEY": r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+    "earer ": r"(?<=[Bb]earer )[\w.~+/-]{16,}=*",
+    **{opening: rf"(?<![\w-]){opening}{rest}" for opening, rest in _TOKENS.items()},
+}
+"""By a text that each has in it, which is faster to look for. PEM; RFC 6750; tokens."""
 
 
 class Redactor:
@@ -59,15 +47,15 @@ class Redactor:
         known = named.union(_strings(stored_fields(home / "auth.json")))
         # A path leads to a key, and is none.
         values = {v for v in known if len(v) >= _SHORTEST and not v.startswith("/")}
-        own = map(re.escape, sorted(values, key=len, reverse=True))
-        self._keys = re.compile("|".join([*own, *_FORMS]), re.DOTALL)
-        self._openings = [*values, *_OPENINGS]
+        own = {value: re.escape(value) for value in sorted(values, key=len, reverse=True)}
+        forms = {**own, **_FORMS}.items()
+        self._forms = {part: re.compile(form, re.DOTALL) for part, form in forms}
 
     def __call__(self, text: str) -> str:
-        if not any(opening in text for opening in self._openings):
-            return text
-        text, count = self._keys.subn(REDACTED, text)
-        self.count += count
+        for part, form in self._forms.items():
+            if part in text:
+                text, count = form.subn(REDACTED, text)
+                self.count += count
         return text
 
 

@@ -66,11 +66,9 @@ def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def _export_portable(session: Path, path: Path, environment: Mapping[str, str]) -> int:
     with _opened(path) as file:
-        done = load("codex_py.app.portable.exporting:export_portable")(session, environment, file)
-    for note in done.notes:
+        notes = load("codex_py.app.portable.exporting:export_portable")(session, environment, file)
+    for note in notes:
         tell(note)
-    if done.redacted:
-        tell(f"{done.redacted} keys were replaced by [redacted].")
     return 0
 
 
