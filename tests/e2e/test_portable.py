@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -104,18 +105,16 @@ def test_a_session_goes_on_in_another_folder(exported: Path, other: Workplace) -
 
 
 def test_changes_of_files_come_along(exported: Path, other: Workplace) -> None:
-    notes = other.cwd / "notes.txt"
-    notes.write_text("else\n", encoding="utf-8")
-    commit(other.cwd)
-    code, _, told = sessions(other, "import", "--apply", str(exported))
-    assert (code, list(other.home.rglob("*.jsonl"))) == (7, [])
-    assert "notes.txt" in told
+    notes, below = other.cwd / "notes.txt", other.cwd / "below"
     notes.write_text("one\n", encoding="utf-8")
-    assert sessions(other, "import", "--apply", str(exported))[0] == 0
+    below.mkdir()
+    commit(other.cwd)
+    told = sessions(other, "import", str(exported), "--cwd", "below")[2]
+    command = shlex.split(told.partition("To apply them: ")[2])
+    assert notes.read_text(encoding="utf-8") == "one\n"
+    assert run_codex_py(command[1:], other.home, other.cwd).returncode == 0
     assert notes.read_text(encoding="utf-8") == "two\n"
     assert (other.cwd / "new.txt").read_text(encoding="utf-8") == "x\n"
-    assert run_codex_py(["undo"], other.home, other.cwd).returncode == 0
-    assert notes.read_text(encoding="utf-8") == "one\n"
 
 
 def test_files_come_along_as_they_are_or_are_named(place: Workplace, other: Workplace) -> None:
@@ -231,16 +230,6 @@ def test_a_file_that_is_none_or_too_large_is_refused(other: Workplace) -> None:
             "",
             f"Error: cannot import {path}: {reason}\n",
         )
-
-
-def test_a_patch_does_not_leave_the_folder(exported: Path, other: Workplace) -> None:
-    lines = exported.read_text(encoding="utf-8").splitlines()
-    header = json.loads(lines[0])
-    header["patch"] = "--- /dev/null\n+++ b/../../evil\n@@ -0,0 +1 @@\n+x\n"
-    exported.write_text("\n".join([json.dumps(header), *lines[1:]]) + "\n", encoding="utf-8")
-    assert sessions(other, "import", "--apply", str(exported))[0] == 7
-    assert not (other.cwd.parent.parent / "evil").exists()
-    assert list(other.home.rglob("*.jsonl")) == []
 
 
 def test_a_session_speaks_for_no_other(exported: Path, other: Workplace) -> None:

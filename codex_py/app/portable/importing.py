@@ -10,13 +10,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from codex_py.app.portable.exporting import FORMAT, MAX_PATCH, mapped, placed
-from codex_py.config.paths import project_root
-from codex_py.errors import ExitCode, PatchError, SessionError
+from codex_py.errors import ExitCode, SessionError
 from codex_py.filesystem.ordinary import open_ordinary
 from codex_py.filesystem.own import make_private
-from codex_py.patch.files.journal import Journal
-from codex_py.patch.plan import PatchPlan, readable_under, writable_under
-from codex_py.patch.unified.plan import plan_unified
 from codex_py.protocol.ids import is_thread_id, new_thread_id
 from codex_py.protocol.json_fields import as_object, text_field
 from codex_py.protocol.messages import decode_json, encode_json
@@ -42,26 +38,22 @@ class Imported:
     thread_id: str
     exported_id: str
     """Another one, if that was taken."""
-    path: Path
     patch: str
-    """The changes of files that came along, and were not applied."""
-    applied: tuple[Path, ...]
+    """The changes of files that came along, and are not applied."""
 
 
 def import_portable(
-    source: Path, cwd: Path, home: Path, environment: Mapping[str, str], *, apply: bool
+    source: Path, cwd: Path, home: Path, environment: Mapping[str, str]
 ) -> Imported:
-    """Put a session into a home. Nothing that is there is changed, unless its changes of files are to be applied.
+    """Put a session into a home. Nothing that is there is changed.
 
     Args:
         source: absolute.
         cwd: absolute; the new working directory of the session.
         home: `$CODEX_HOME`.
-        apply: apply the changes of files. If they do not fit, nothing is imported.
 
     Raises:
         SessionError: the file is not a portable session, is damaged, or too large; or it cannot be written.
-        PatchError: the changes of files do not fit.
     """
     with _reading(source) as file:
         header = as_object(_decoded(file))
@@ -71,7 +63,6 @@ def import_portable(
             raise _Unfit("it is not a session of `codex-py sessions export --portable`")
         if not _MARK.fullmatch(mark) or not is_thread_id(exported_id) or len(patch) > MAX_PATCH:
             raise _Unfit("its header is damaged")
-        plan = _plan(patch, cwd) if apply and patch else None
         places = {"cwd": str(cwd), "codex_home": str(home), "home": environment.get("HOME", "/")}
         change = placed(mark, places)
         line = mapped(as_object(_decoded(file)), change)
@@ -92,8 +83,7 @@ def import_portable(
                 target.write(encode_json(fields) + b"\n")
     if name and name.isprintable() and len(name) <= _LONGEST_NAME:
         rename_thread(home, thread_id, name)
-    applied = () if plan is None else _apply(plan, Journal(home, cwd))
-    return Imported(thread_id, exported_id, path, "" if apply else patch, applied)
+    return Imported(thread_id, exported_id, patch)
 
 
 @contextmanager
@@ -151,16 +141,3 @@ def _written(path: Path) -> Generator[BinaryIO]:
     finally:
         with suppress(OSError):
             Path(name).unlink()
-
-
-def _plan(patch: str, cwd: Path) -> PatchPlan:
-    root = project_root(cwd, (".git",)) or cwd
-    plan = plan_unified(patch, root, readable=readable_under([root]))
-    if refused := plan.refused(writable_under([root])):
-        raise PatchError(f"outside of {root}, or protected: {refused[0]}", kind="refused")
-    return plan
-
-
-def _apply(plan: PatchPlan, journal: Journal) -> tuple[Path, ...]:
-    plan.commit(journal)
-    return tuple(change.path for change in plan.changes)

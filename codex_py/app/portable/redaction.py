@@ -16,10 +16,16 @@ _SECRET_NAME: Final = re.compile(r"KEY|SECRET|TOKEN", re.IGNORECASE)
 _SHORTEST: Final = 8
 _AWS: Final = r"[0-9A-Z]{16}(?![0-9A-Z])"
 _TOKENS: Final = {
-    "sk-": r"[\w-]{20,}", "github_pat_": r"\w{22,}", "glpat-": r"[\w-]{20,}",
+    "sk-": r"[\w-]{20,}",
+    "github_pat_": r"\w{22,}",
+    "glpat-": r"[\w-]{20,}",
     **dict.fromkeys(("gho_", "ghp_", "ghr_", "ghs_", "ghu_"), r"\w{36,}"),
-    "npm_": r"\w{36,}", "hf_": r"\w{30,}", "xox": r"[abprs]-[\w-]{10,}",
-    "AIza": r"[\w-]{35}", "AKIA": _AWS, "ASIA": _AWS,
+    "npm_": r"\w{36,}",
+    "hf_": r"\w{30,}",
+    "xox": r"[abprs]-[\w-]{10,}",
+    "AIza": r"[\w-]{35}",
+    "AKIA": _AWS,
+    "ASIA": _AWS,
     "eyJ": r"[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
 }
 """How tokens begin, and go on: of OpenAI, Anthropic and others, GitHub, GitLab, npm, Hugging Face, Slack, Google, AWS; RFC 7519."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from codex_py.app.loading import load
-from codex_py.config.paths import codex_home
+from codex_py.config.paths import codex_home, project_root
 from codex_py.errors import CodexError
 from codex_py.filesystem.own import make_private, open_emptied
 from codex_py.frontends.admin.command import command_parser, required
@@ -42,13 +42,13 @@ def run_export(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Put a portable session into the home; the exit code."""
-    parser = command_parser("file", "--apply")
+    parser = command_parser("file")
     parser.add_argument("--cwd", default=".")
     options = parser.parse_args(list(argv))
     source = required(options.file, "file: codex-py sessions import FILE")
     cwd, home = working_folder(options.cwd), codex_home(environment)
     import_portable = load("codex_py.app.portable.importing:import_portable")
-    found = import_portable(Path(source).absolute(), cwd, home, environment, apply=options.apply)
+    found = import_portable(Path(source).absolute(), cwd, home, environment)
     if found.thread_id != found.exported_id:
         tell(f"Session {found.exported_id} is here already; this is a copy of it.")
     if found.patch:
@@ -56,11 +56,10 @@ def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         make_private(patch.parent)
         with _opened(patch) as file:
             file.write(found.patch.encode(errors="surrogateescape"))
-        tell(
-            f"It brought changes of files. To apply them: codex-py apply -C {shlex.quote(str(cwd))} {shlex.quote(str(patch))}"
-        )
-    for changed in found.applied:
-        tell(f"Changed {changed}.")
+        # Its names begin at the root of the repository.
+        words = ("codex-py", "apply", "-C", project_root(cwd, (".git",)) or cwd, patch)
+        command = shlex.join(map(str, words))
+        tell(f"It brought changes of files. To apply them: {command}")
     return print_out(f"Imported session {found.thread_id}.\n")
 
 
