@@ -104,15 +104,20 @@ def test_a_session_goes_on_in_another_folder(exported: Path, other: Workplace) -
     assert server.requests[1].headers["thread-id"] == thread_id
 
 
+def take_over(place: Workplace, exported: Path, *words: str) -> None:
+    """Import a session, and run the command that applies the changes of files."""
+    told = sessions(place, "import", str(exported), *words)[2]
+    command = shlex.split(told.partition("To apply them: ")[2])
+    done = run_codex_py(command[1:], place.home, place.cwd)
+    assert done.returncode == 0, done.stderr
+
+
 def test_changes_of_files_come_along(exported: Path, other: Workplace) -> None:
     notes, below = other.cwd / "notes.txt", other.cwd / "below"
     notes.write_text("one\n", encoding="utf-8")
     below.mkdir()
     commit(other.cwd)
-    told = sessions(other, "import", str(exported), "--cwd", "below")[2]
-    command = shlex.split(told.partition("To apply them: ")[2])
-    assert notes.read_text(encoding="utf-8") == "one\n"
-    assert run_codex_py(command[1:], other.home, other.cwd).returncode == 0
+    take_over(other, exported, "--cwd", "below")
     assert notes.read_text(encoding="utf-8") == "two\n"
     assert (other.cwd / "new.txt").read_text(encoding="utf-8") == "x\n"
 
@@ -137,8 +142,7 @@ def test_files_come_along_as_they_are_or_are_named(place: Workplace, other: Work
     )
     (other.cwd / "run.sh").write_text("#!/bin/sh\n", encoding="utf-8")
     (other.cwd / "long.txt").write_text("a\n" * 3000, encoding="utf-8")
-    code, _, told = sessions(other, "import", "--apply", str(here.parent / "s.jsonl"))
-    assert code == 0, told
+    take_over(other, here.parent / "s.jsonl")
     assert sorted(path.name for path in other.cwd.iterdir()) == [
         "empty",
         "link",
