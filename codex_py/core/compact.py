@@ -38,11 +38,11 @@ class Compactor:
         self._log = parts.log
         self._model = model
         self._problem: CodexError | None = None
-        """Why the model gave no summary, the last time."""
+        """The reason why the model gave no summary the last time."""
         self._ask_again_at = 0
-        """The length of the history, in tokens, from which on a model that refused a summary is asked again."""
+        """A model that refused a summary is asked again when the history has this many tokens."""
         self._failed_in: RetryBudget | None = None
-        """The budget of the turn in which there was no compaction."""
+        """Identifies the turn in which compaction failed: it is not tried again there while there is room."""
 
     async def make_room(self, retries: RetryBudget, *, used_tokens: int) -> None:
         """Compact a history that is nearly full.
@@ -153,7 +153,7 @@ class Compactor:
         return shortened(prompts, room).items
 
     def _shorten(self, context: Sequence[EncodedItem], failure: ModelError | None) -> bool:
-        """Halve the history behind its context, or more: it is to fill at most half of the window. False if nothing can go."""
+        """Cut the history behind its context to half, and to half of the window at most. False if nothing can go."""
         settings = self._parts.thread.settings
         request = self._log.request(settings)
         mark = instruction_text("compact/shortened.md")
@@ -186,7 +186,7 @@ class Compactor:
         """The summary of the model; None if it refuses, or has just refused.
 
         Raises:
-            CodexError: it cannot be asked now, which is no reason to lose what still fits.
+            CodexError: the model cannot be asked now, and the history still fits.
         """
         length = estimated_tokens(self._log.items)
         if length >= self._ask_again_at and self._failed_in is not retries:

@@ -23,11 +23,11 @@ class SessionParts:
         self.notes: list[Note] = []
         self._live_ids = count()
         self._counted = 0
-        """So many items were there when `last_usage` was counted."""
+        """The number of items when `last_usage` was counted."""
 
     @property
     def used_tokens(self) -> int:
-        """The length of the history: of the last response, and an estimate of what it did not include."""
+        """The tokens of the history: as the last response counted them, and an estimate of what came since."""
         if not self.last_usage.total_tokens:
             return self.log.request(self.thread.settings).estimated_tokens
         since = takewhile(

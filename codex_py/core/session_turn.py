@@ -201,6 +201,6 @@ class SessionTurn:
         return bool(parts.steered)
 
     async def _make_room(self, pending: str = "") -> None:
-        """`pending`: a prompt that comes behind the history."""
+        """Compact a history that is nearly full. `pending`: a prompt that is about to be added."""
         used_tokens = self._parts.used_tokens + len(pending.encode()) // 4
         await self._compactor.make_room(self.retries, used_tokens=used_tokens)

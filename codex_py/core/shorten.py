@@ -26,7 +26,7 @@ _PROMPT_PART: Final = 8
 
 
 def weight(item: EncodedItem) -> int:
-    """What an item takes of a context window, in bytes of text: an image weighs the same, however large it is."""
+    """The size of an item in a context window, in bytes of text. All images count the same."""
     return 4 * estimated_tokens([item])
 
 
@@ -42,7 +42,7 @@ class Shortened:
 
 
 def shortened(items: Sequence[EncodedItem], room: int, size: Size = weight) -> Shortened:
-    """The items, at most `room` large if that is possible, by cutting
+    """Cut items until they are at most `room` large, or nothing more can go. In this order it cuts
 
     1. the bodies of outputs, oldest first,
     2. old prompts and summaries, as far as they take more than half of the room,
@@ -53,7 +53,7 @@ def shortened(items: Sequence[EncodedItem], room: int, size: Size = weight) -> S
     prompt, and of a summary behind it, the beginning and the end always stay.
 
     Args:
-        items: behind the context. A prompt or a summary in them counts as a word of the user.
+        items: those behind the context. Prompts and summaries count as words of the user.
     """
     work = _Work(_entries(items), size, sum(map(size, items)) - room)
     entries = work.entries
@@ -93,10 +93,10 @@ class _Work:
     entries: Sequence[_Entry]
     size: Size
     excess: int
-    """How much is too much, of all."""
+    """How much larger all entries are than their room."""
 
     def too_much(self, entries: Iterable[_Entry], room: int) -> int:
-        """How much of these entries should go, for them to take no more than their room."""
+        """How much of these entries must go until they fit into `room`, and no more than `excess`."""
         return min(self.excess, sum(self.size(e.item) for e in entries if e.item) - room)
 
     def cut(self, entries: Iterable[_Entry], excess: int, min_bytes: int) -> None:
@@ -118,7 +118,7 @@ class _Work:
                 excess -= self._replace(entry, EncodedItem(b""))
 
     def _replace(self, entry: _Entry, item: EncodedItem) -> int:
-        """How much smaller the new item is."""
+        """Replace an item. Returns how much smaller the new one is."""
         saved = self.size(entry.item) - (self.size(item) if item else 0)
         entry.is_changed = entry.is_changed or item != entry.item
         entry.item = item
@@ -146,7 +146,7 @@ def _entries(items: Sequence[EncodedItem]) -> list[_Entry]:
 
 
 def _cut(item: EncodedItem, excess: int, min_bytes: int, size: Size) -> EncodedItem:
-    """The item, smaller by `excess` if that is possible: its texts cut, then its images left out."""
+    """Cut the texts of an item, then leave out its images, until it is smaller by `excess`. Returns the smallest if that fails."""
     data: Any = decode_json(item)
     name = "output" if "output" in data else "content"
     body: object = data.get(name)

@@ -1,4 +1,4 @@
-"""Asks the model for a summary of the history: a request like every other one of the thread, and one message more."""
+"""Asks the model for a summary of the history, with one more message behind the usual request of the thread."""
 
 from dataclasses import replace
 from http import HTTPStatus
@@ -40,7 +40,7 @@ async def summary_by_model(parts: SessionParts, model: ModelStream, retries: Ret
 
 
 def size_for(failure: ModelError | None) -> Size:
-    """The measure of the limit that a request was over."""
+    """How to measure items after a failure: in bytes if the request had too many of them, else by their place in the window."""
     is_in_bytes = failure is not None and failure.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     return len if is_in_bytes else weight
 

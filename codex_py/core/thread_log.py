@@ -40,7 +40,7 @@ class Recorder(Protocol):
     """Writes the session file."""
 
     def response_item(self, item: EncodedItem, place: Place | None = None) -> None:
-        """Write an item of the history; one without a place stands where its line does."""
+        """Write an item of the history. Without a `place`, its line is its place."""
         ...
 
     def turn_context(self, payload: Mapping[str, Any]) -> None: ...
@@ -208,7 +208,7 @@ class ThreadLog:
         self._recorder.event_msg({"type": "turn_aborted", "reason": "interrupted"})
 
     def new_context(self, settings: TurnSettings, notes: Iterable[Note]) -> list[EncodedItem]:
-        """The items that a compacted history begins with: those of a new thread, and these notes."""
+        """The first items of a compacted history: those of a new thread, and these notes."""
         return [*self._context(settings), *(note.encoded() for note in notes)]
 
     def compact(self, items: Sequence[EncodedItem], text: str, settings: TurnSettings) -> None:

@@ -49,9 +49,9 @@ class _Transcript:
         self._past = calls.PastItems()
         self._find_tool = find_tool
         self._patches: dict[int, events.FileChange] = {}
-        """The applied patches of the current response whose diffs were not met yet, by the index of their call."""
+        """Applied patches of the current response whose diffs come later in the file, by the index of their call."""
         self._answered: int | None = None
-        """The index of the call whose output was met last in the current response."""
+        """The index of the last call in the current response that has an output so far."""
         self._outputs = _outputs(items)
         self._calls = {output: call for call, output in self._outputs.items()}
         self._items = items

@@ -103,8 +103,7 @@ class RetryBudget(Protocol):
 
 @dataclass(slots=True)
 class _Call:
-    """A call of the response. Nothing that completes it is shown before its output is recorded, so that a kill cannot lose
-    what was shown."""
+    """A call of the response. Its completion is shown only after its output is recorded: a kill loses nothing that was shown."""
 
     call: ToolCall
     place: Place

@@ -1,7 +1,7 @@
 """The order of a response's items in the history. LIGHT.
 
-The session file has each item from the moment on in which it is known, so that a kill loses nothing that was shown: outputs
-stand there before later calls of their response. A `Place` in the line says where the item belongs.
+An item is written to the session file as soon as it is known, so that a kill loses nothing that was shown. So an output may stand
+before later calls of its response. A `Place` in the line says where the item belongs in the history.
 """
 
 from collections.abc import Iterable
@@ -9,20 +9,20 @@ from typing import NamedTuple, Protocol, TypeVar
 
 
 class Place(NamedTuple):
-    """The place of an item in the history. In order, places compare as the items stand."""
+    """The place of an item in the history. Items are in the order of their places."""
 
     response: int
-    """Tells a response from the ones beside it."""
+    """A number that differs from those of the responses before and after."""
     is_output: bool
-    """True for the output of a call, and for the notes before it: they stand behind all items of the model."""
+    """True for the output of a call and the notes before it. They come after all items of the model."""
     position: int
-    """Of the item in the response, from 0; of the call, for an output."""
+    """The index of the item in the response; for an output, that of its call."""
     arrival: int
-    """The number of the item in the order in which the model's items came, left out ones counted; of the call, for an output."""
+    """How many items of the model came before it, those left out included; for an output, that of its call."""
 
 
 COMPLETED = "response_completed"
-"""The type of a mark, which is no item: it stands behind the last item of a complete response if that is reasoning."""
+"""The type of a mark behind the last item of a complete response, if that item is reasoning."""
 
 
 class Placed(Protocol):

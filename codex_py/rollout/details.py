@@ -1,4 +1,4 @@
-"""Reads what `codex-py sessions show` tells of a session, line by line: the file may be larger than the memory."""
+"""Reads the settings, prompts, usage and changed files of a session, line by line: the file may be larger than memory."""
 
 import re
 from collections.abc import Mapping

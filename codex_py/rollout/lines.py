@@ -31,7 +31,7 @@ _HEAD: Final = re.compile(
 _BEGINNING: Final = b'{"timestamp":"'
 _TAIL: Final = re.compile(r"[ \t\r\n]*\}[ \t\r\n]*")
 _KINDS: Final = {b"response_item", b"event_msg", b"turn_context", b"compacted"}
-"""The kinds of lines that somebody reads."""
+"""The kinds of lines that readers use."""
 
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ class ThreadLines:
                     yield line
 
     def near_end(self, size_bytes: int) -> Start | None:
-        """The start of the line with which about so many bytes of the last file are left; None: it has no more."""
+        """The start of a line about `size_bytes` before the end of the last file; None if the file is shorter."""
         number = len(self._files) - 1
         with session_lines(self._files[number][0]) as (_, file):
             before = file.seek(0, 2) - size_bytes
@@ -171,7 +171,7 @@ def lines_with(mark: bytes, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """The lines that contain these bytes, last first, each with its offset. Lines that are too long are left out."""
     end, size = file.seek(0, 2), _BLOCK_BYTES
     while end:
-        # The block ends with a line. The byte more is the end of the line before, if that fits.
+        # The block ends with a whole line. The extra byte is the newline before its first one.
         start = max(0, end - size - 1)
         file.seek(start)
         block = file.read(end - start)

@@ -23,7 +23,7 @@ _HEAD_BYTES: Final = 1 << 20
 """How far into a file the first prompt is looked for."""
 _SHOWN_CHARACTERS: Final = 500
 _MAX_MESSAGE_BYTES: Final = 1 << 24
-"""Of a message that is searched; a longer line is read in pieces, none of which is one."""
+"""Messages in longer lines are not searched."""
 _MODEL: Final = re.compile(rb'"model":"([^"\\]*)"')
 _SNIPPET: Final = (60, 200)
 """Characters of a found line before and behind the beginning of a word."""
@@ -87,7 +87,7 @@ def search_sessions(
     Args:
         words: in upper or lower case.
         archived: search the archived ones instead.
-        places: how many such messages of each session are given, the first ones; a text is the line of the first word.
+        places: at most this many messages of each session; each text is the line with the first word.
     """
     words = [word.casefold() for word in words]
     # Whatever else is in a word may be written in several ways in JSON.

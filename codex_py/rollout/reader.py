@@ -38,7 +38,7 @@ class StoredSession:
 
 
 def read_session(path: Path) -> StoredSession:
-    """Read a session, as far as the model is to know of it: from its last compaction on, if it has one.
+    """Read what the model sees of a session: all of it, or everything since its last compaction.
 
     Items keep their bytes from the file. Lines of unknown type are skipped.
 
@@ -104,7 +104,7 @@ def _is_whole(line: Line) -> bool | None:
 
 
 def _usages(line: Line) -> tuple[Usage, Usage] | None:
-    """Of the thread, and of the last response."""
+    """The usage of the thread, and that of the last response."""
     match line:
         case Line("event_msg", {"type": "token_count"} as payload):
             return read_token_count(payload)
