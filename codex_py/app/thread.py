@@ -9,7 +9,8 @@ from codex_py import __version__
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.config import Config
-from codex_py.config.paths import folders_between
+from codex_py.config.paths import folders_between, worktrees_folder
+from codex_py.config.project_trust import main_work_tree
 from codex_py.core.agents_md import agents_md
 from codex_py.core.context import (
     environment_context,
@@ -170,6 +171,16 @@ def session_to_resume(setup: SessionSetup) -> Path | None:
     # With `provider/model`, the user goes on with another provider.
     provider = None if config.model_names_provider else config.model_provider
     path = latest_session(config.home, cwd=cwd, model_provider=provider)
+    if (
+        path is None
+        and cwd is not None
+        and cwd.is_relative_to(worktrees_folder(config.home))
+        and (root := config.project_root) is not None
+        and (main := main_work_tree(root)) is not None
+    ):
+        # A new worktree has no session yet.
+        cwd = main / cwd.relative_to(root)
+        path = latest_session(config.home, cwd=cwd, model_provider=provider)
     if path is None:
         place = "" if cwd is None else f" in {cwd}"
         of_provider = "" if provider is None else f" with the provider {provider!r}"

@@ -101,6 +101,16 @@ def first_commit(place: Workplace) -> str:
     return head.read_text(encoding="utf-8").strip()
 
 
+def test_the_last_session_of_the_repository_goes_on_in_a_new_worktree(place: Workplace) -> None:
+    with ScriptedServer(SAYS) as server:
+        thread = place.run(server, "-C", "sub", "prompt").events[0]["thread_id"]
+        again = place.rerun("-C", "sub", "--worktree", "resume", "--last", "again")
+        assert (again.code, again.events[0]["thread_id"]) == (0, thread)
+        assert "/worktrees/" in again.events[0]["worktree"]
+        none = place.rerun("--worktree", "resume", "--last", "again")
+        assert (none.code, f"none was recorded in {place.cwd} " in none.err) == (2, True)
+
+
 def test_commits_that_no_branch_has_are_changes(place: Workplace) -> None:
     commit = "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m two"
     with ScriptedServer(shell(commit)) as server:
