@@ -1,4 +1,4 @@
-"""The next request of a session, as it would leave. Nothing is sent, and no session file is written or changed."""
+"""Builds the next request of a session. Nothing is sent, and no session file is written or changed."""
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
@@ -32,13 +32,13 @@ async def next_request(
     starts_servers: bool,
     warn: Callable[[str], None],
 ) -> tuple[Sequence[Any], Any]:
-    """The first request of a turn: with a long history, that for its summary. Hooks do not run.
+    """Build the first request of a turn. If the history is full, that is the request for its summary. Hooks do not run.
 
     Returns the items that the model would see, in the form of the Responses API whatever the provider's API is;
     and the JSON of the request, in the provider's API.
 
     Args:
-        prompt: None: the input is that before the prompt.
+        prompt: None leaves the prompt out of the input.
         starts_servers: start the MCP servers, whose tools are in the body. They are no part of the input.
         warn: gets the warnings of the session.
 
@@ -73,7 +73,7 @@ async def next_request(
 
 
 class _Capture(httpx.AsyncBaseTransport):
-    """Keeps the first request in place of sending it, and ends the turn."""
+    """Keeps the first request instead of sending it, and ends the turn."""
 
     input: Sequence[EncodedItem] = ()
     body: bytes | None = None

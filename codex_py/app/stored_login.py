@@ -30,7 +30,7 @@ def stored_login(config: Config) -> str | None:
 
 
 def store_key(config: Config, key: str) -> None:
-    """Make an API key the login. It replaces an earlier key, or a file that nobody can read, but no other login.
+    """Store an API key. It replaces an earlier key or a file that cannot be read, but no other kind of login.
 
     Raises:
         CodexError: API keys are forbidden, or there is a login with ChatGPT.

@@ -1,6 +1,6 @@
-"""Reads diffs to show them, of git's form or as an envelope of `apply_patch`: files, and lines with their numbers.
+"""Reads diffs for display, in git's form or as an envelope of `apply_patch`: files, and lines with their numbers.
 
-What is shown is not what is applied: text that is no diff has no files.
+Do not apply the result: it is lenient, and text that is no diff has no files.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Text of models and tools with nothing in it that steers a terminal or a page."""
+"""Makes text of models and tools safe to show: nothing in it controls a terminal or a page."""
 
 import re
 
@@ -14,7 +14,7 @@ _MARKS = (
     "\u2060-\u2064\u20d0-\u20ff\u3099\u309a\ufe00-\ufe0f\ufe20-\ufe2f\U000e0000-\U000e0fff]"
 )
 _PILE = re.compile(f"({_MARKS}{{6}}){_MARKS}+")
-"""More marks on a letter than any script has: they cost rows of their own in no terminal, but time in all."""
+"""More combining marks on a letter than any script uses. Terminals draw them in one cell, but take long."""
 _NO_SPACES = str.maketrans({"\u2028": "\n", "\u2029": "\n"})
 
 
@@ -46,5 +46,5 @@ def command_output(text: str) -> str:
 
 
 def cut(text: str, size: int, more: str = "…") -> str:
-    """At most so many characters of a text; `more` stands for the rest."""
+    """The first `size` characters of a text, followed by `more` if it is longer."""
     return text if len(text) <= size else text[:size] + more

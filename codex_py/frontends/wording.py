@@ -1,4 +1,4 @@
-"""The words for thread items, the same in the terminal and in exports."""
+"""Texts for thread items that the terminal and exports share."""
 
 import json
 import re
@@ -19,7 +19,7 @@ AGENT_VERBS = {
     "wait": ("Waiting for", "Waited for"),
     "close_agent": ("Closing", "Closed"),
 }
-"""While it is under way, and when it is over."""
+"""While the call runs, and when it has ended."""
 _LONGEST_ARGUMENTS = 300
 _MOST_PARTS = 20
 """Of a list or an object of JSON."""
@@ -65,7 +65,7 @@ def search_words(item: WebSearch) -> tuple[str, str]:
 
 
 def one_line_json(value: Any) -> str:
-    """JSON of a value of any size, of which long parts are cut before they are written."""
+    """A value of any size as JSON on one line. Long strings, lists and objects are cut."""
     if isinstance(value, str):
         return json.dumps(cut(value, _LONGEST_ARGUMENTS, ""), ensure_ascii=False)
     if isinstance(value, dict):
@@ -81,7 +81,7 @@ def one_line_json(value: Any) -> str:
 
 
 def result_text(result: Mapping[str, Any] | None) -> str:
-    """The texts of a result; for images and the like, their kind."""
+    """The texts of an MCP result; for images and other content, the type in brackets."""
     if result is None:
         return ""
     content = result.get("content")

@@ -27,7 +27,7 @@ _WORKTREES = "codex_py.app.worktrees.worktree"
 def in_folder_of_session(
     arguments: Arguments, target: SessionTarget, environment: Mapping[str, str]
 ) -> Arguments:
-    """Work where the session that is named did, if that is a worktree of ours and the options name no other place."""
+    """Set the working directory to the worktree of the session to resume, if it had one and no option names another place."""
     if target.resume is None or arguments.cd != "." or arguments.worktree is not None:
         return arguments
     home = codex_home(environment)
@@ -36,7 +36,7 @@ def in_folder_of_session(
     try:
         cwd = Path("/") if path is None else Path(read_meta(path).cwd)
     except SessionError:
-        # Whoever opens it says so.
+        # Opening the session reports it.
         return arguments
     if not cwd.is_relative_to(folder):
         return arguments
@@ -53,7 +53,7 @@ async def enter_worktree(
     environment: Mapping[str, str],
     warn: Callable[[str], None],
 ) -> "Worktree | None":
-    """The worktree of a session with this configuration; None for any other folder.
+    """Make or find the worktree of a session with this configuration; None if it works in another folder.
 
     Leaving the stack removes a new one unless something was changed in it.
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.app.portable.exporting import mapped, path_marks, placed
+from codex_py.app.portable.exporting import map_strings, marks_to_paths, paths_to_marks
 from codex_py.app.portable.redaction import Redactor
 
 PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n-----END OPENSSH PRIVATE KEY-----"
@@ -63,9 +63,9 @@ def test_other_text_stays(tmp_path: Path) -> None:
 )
 def test_whole_components_of_paths_are_replaced(text: str, expected: str) -> None:
     places = {"/w/a": "cwd", "/w/.codex/": "codex_home", "/w": "home", "/": "home", "": "home"}
-    change = path_marks("@", places)
+    change = paths_to_marks("@", places)
     assert change(text) == expected
-    back = placed("@", {"cwd": "/w/a", "codex_home": "/w/.codex", "home": "/w"})
+    back = marks_to_paths("@", {"cwd": "/w/a", "codex_home": "/w/.codex", "home": "/w"})
     assert back(expected) == text
 
 
@@ -75,7 +75,7 @@ def test_json_in_arguments_stays_json() -> None:
         "/a": ["/a"],
         "encrypted_content": "/a",
     }
-    changed = mapped(call, lambda text: text.replace("/a", '/"b"'))
+    changed = map_strings(call, lambda text: text.replace("/a", '/"b"'))
     assert json.loads(changed["arguments"]) == {"cmd": 'cat /"b"', "n": 1}
     assert changed['/"b"'] == ['/"b"']
     assert changed["encrypted_content"] == "/a"

@@ -1,4 +1,4 @@
-"""Sessions as files that go on in another folder, for another user, or on another machine.
+"""Exports sessions as files that can be continued in another folder, by another user, or on another machine.
 
 Such a file has JSON lines and is not compressed: a header with the name of the session and the changes since the last commit,
 then the lines of the session file. Paths of this machine are placeholders in it, which begin with a mark that no text
@@ -28,13 +28,13 @@ FORMAT: Final = "codex-py-portable-session"
 MAX_PATCH: Final = 1 << 23
 """Characters."""
 _OPAQUE: Final = "encrypted_content"
-"""Of reasoning: only the provider can read it, and it must not change."""
+"""A field of reasoning items: only the provider can read it, and it must not change."""
 _END: Final = r"(?![\w~+@%-]|\.\w)"
-"""Behind a whole component of a path."""
+"""Matches at the end of a component of a path."""
 
 
 def export_portable(path: Path, environment: Mapping[str, str], file: BinaryIO) -> list[str]:
-    """Write the portable form of a session file. What did not come along is told, a sentence each.
+    """Write the portable form of a session file. Returns a sentence for each thing that is missing from it.
 
     Raises:
         SessionError: the session cannot be read, or is a fork of Codex, whose file has only its end.
@@ -49,7 +49,7 @@ def export_portable(path: Path, environment: Mapping[str, str], file: BinaryIO) 
     redact = Redactor(environment, home)
     mark = f"codex-portable-{secrets.token_hex(16)}"
     places = {meta.cwd: "cwd", str(home): "codex_home", environment.get("HOME", ""): "home"}
-    marked = path_marks(mark, places)
+    marked = paths_to_marks(mark, places)
     patch = _patch(Path(meta.cwd), environment, notes)
     header = {
         "format": FORMAT,
@@ -66,7 +66,9 @@ def export_portable(path: Path, environment: Mapping[str, str], file: BinaryIO) 
     with path.open("rb") as lines:
         while line := lines.readline(MAX_LINE_BYTES):
             try:
-                text = encode_json(mapped(decode_json(line), lambda text: redact(marked(text))))
+                text = encode_json(
+                    map_strings(decode_json(line), lambda text: redact(marked(text)))
+                )
             except (ValueError, RecursionError):
                 damaged += line != b"\n"
                 continue
@@ -78,25 +80,25 @@ def export_portable(path: Path, environment: Mapping[str, str], file: BinaryIO) 
     return notes
 
 
-def mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """A JSON value with every string changed, keys of objects and the JSON in arguments of calls too."""
+def map_strings(value: Any, change: Callable[[str], str]) -> Any:
+    """Change every string in a JSON value, also the keys of objects and strings in the arguments of calls, which are JSON."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [mapped(part, change) for part in cast("list[Any]", value)]
+        return [map_strings(part, change) for part in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
     fields: dict[str, Any] = {}
     for key, part in cast("dict[str, Any]", value).items():
         if key == "arguments" and isinstance(part, str) and (inner := json_object(part)):
-            fields[key] = encode_json(mapped(inner, change)).decode()
+            fields[key] = encode_json(map_strings(inner, change)).decode()
         else:
-            fields[change(key)] = part if key == _OPAQUE else mapped(part, change)
+            fields[change(key)] = part if key == _OPAQUE else map_strings(part, change)
     return fields
 
 
-def path_marks(mark: str, places: Mapping[str, str]) -> Callable[[str], str]:
-    """The function that puts placeholders in place of paths. `places`: names by path; only absolute paths count."""
+def paths_to_marks(mark: str, places: Mapping[str, str]) -> Callable[[str], str]:
+    """Returns a function that replaces paths by placeholders. `places`: names by path; only absolute paths count."""
     names: dict[str, str] = {}
     for path, name in places.items():
         for form in (path, os.path.realpath(path)):
@@ -114,8 +116,8 @@ def path_marks(mark: str, places: Mapping[str, str]) -> Callable[[str], str]:
     return marked
 
 
-def placed(mark: str, places: Mapping[str, str]) -> Callable[[str], str]:
-    """The function that puts paths in place of the placeholders. `places`: paths by name."""
+def marks_to_paths(mark: str, places: Mapping[str, str]) -> Callable[[str], str]:
+    """Returns a function that replaces the placeholders by paths. `places`: paths by name."""
     found = re.compile(re.escape(mark) + f":({'|'.join(places)})>")
     return lambda text: found.sub(lambda m: places[m[1]], text) if mark in text else text
 

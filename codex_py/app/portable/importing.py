@@ -1,4 +1,4 @@
-"""Imports sessions that `app.portable.exporting` has exported. The file may come from anybody: it is checked, bounded, and names no path."""
+"""Imports the files of `app.portable.exporting`. They may come from anybody: they are checked and bounded, and no path in them is used."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from codex_py.app.portable.exporting import FORMAT, MAX_PATCH, mapped, placed
+from codex_py.app.portable.exporting import FORMAT, MAX_PATCH, map_strings, marks_to_paths
 from codex_py.errors import ExitCode, SessionError
 from codex_py.filesystem.ordinary import open_ordinary
 from codex_py.filesystem.own import make_private
@@ -26,18 +26,18 @@ _OF_OTHERS: Final = (
     *("continues_id", "parent_thread_id", "session_id", "history_base", "agent_nickname"),
     *("agent_path", "agent_role", "forked_from_ordinal_exclusive"),
 )
-"""What ties a session to others, which are not here, or which it must not speak for."""
+"""Fields that refer to other sessions, which are not here."""
 
 
 class _Unfit(ValueError):
-    """Why a file is not imported, behind a colon."""
+    """The file cannot be imported. The message follows a colon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
     thread_id: str
     exported_id: str
-    """Another one, if that was taken."""
+    """The id in the file. `thread_id` differs if there is a session with this id already."""
     patch: str
     """The changes of files that came along, and are not applied."""
 
@@ -45,7 +45,7 @@ class Imported:
 def import_portable(
     source: Path, cwd: Path, home: Path, environment: Mapping[str, str]
 ) -> Imported:
-    """Put a session into a home. Nothing that is there is changed.
+    """Write an exported session as a new session of this home. Nothing else is changed.
 
     Args:
         source: absolute.
@@ -64,8 +64,8 @@ def import_portable(
         if not _MARK.fullmatch(mark) or not is_thread_id(exported_id) or len(patch) > MAX_PATCH:
             raise _Unfit("its header is damaged")
         places = {"cwd": str(cwd), "codex_home": str(home), "home": environment.get("HOME", "/")}
-        change = placed(mark, places)
-        line = mapped(as_object(_decoded(file)), change)
+        change = marks_to_paths(mark, places)
+        line = map_strings(as_object(_decoded(file)), change)
         is_taken = next(files_of_thread(home, exported_id), None) is not None
         thread_id = new_thread_id() if is_taken else exported_id
         meta = _own_meta(line, exported_id, thread_id, cwd)
@@ -75,7 +75,7 @@ def import_portable(
         with _written(path) as target:
             target.write(encode_json(line) + b"\n")
             for number, each in enumerate(_lines(file), 3):
-                fields = mapped(as_object(each), change)
+                fields = map_strings(as_object(each), change)
                 if not isinstance(fields.get("type"), str) or not isinstance(
                     fields.get("payload"), dict
                 ):

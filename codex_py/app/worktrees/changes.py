@@ -1,4 +1,4 @@
-"""Copies what is not committed from a work tree into a worktree, which is at the same commit."""
+"""Copies uncommitted changes from a work tree into a worktree at the same commit."""
 
 import os
 import shutil
@@ -36,7 +36,7 @@ def carry_over(source: Git, root: Path, git: Git, path: Path) -> str:
 
 
 def snapshot(git: Git, path: Path) -> str:
-    """The id of a tree with all files of a worktree but the ignored ones. Its index stays as it is. Raises as `carry_over`."""
+    """Write a git tree of all files of a worktree but the ignored ones. Returns its id. Leaves the index alone. Raises as `carry_over`."""
     with _copied_index(git, path, git) as copied:
         return _all_files(copied, path)
 

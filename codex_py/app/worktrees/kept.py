@@ -32,7 +32,7 @@ class KeptWorktree:
 
 
 def kept_worktrees(home: Path, environment: Mapping[str, str]) -> list[KeptWorktree]:
-    """All of them, by name. Raises a `CodexError` if git is not installed."""
+    """The worktrees of sessions, sorted by name. Raises a `CodexError` if git is not installed."""
     sessions: dict[Path, list[str]] = {}
     for meta in metas_with(home, b"worktrees/"):
         for folder in (cwd := Path(meta.cwd), *cwd.parents):

@@ -35,7 +35,7 @@ class Worktree:
     root: Path
     """The top of the tree that it was made from."""
     commit: str
-    """The one that is unchanged; empty if HEAD has commits that no branch or tag has."""
+    """The commit to compare with; empty if HEAD has commits that no branch or tag has."""
     git: Git
     """Works on this tree, whatever its `.git` says by now."""
     carried: str = ""
@@ -56,13 +56,13 @@ class Worktree:
             return False
 
     def remark(self) -> str:
-        """What to add to the answer of who works in it: where the changes are. Empty if there are none."""
+        """A sentence for the answer of a subagent that says where its changes are. Empty if there are none."""
         if self.is_unchanged():
             return ""
         return f"\n\n(The changes are in {self.path}, a git worktree, and not in {self.root}.)"
 
     def remove(self) -> None:
-        """Remove it with all that is in it. A `CodexError`: git could not."""
+        """Remove it with all that is in it. Raises a `CodexError` if git fails."""
         own = {"GIT_DIR", "GIT_WORK_TREE"}
         variables = {name: v for name, v in self.git.variables.items() if name not in own}
         git = replace(self.git, variables=variables)
@@ -71,7 +71,7 @@ class Worktree:
         self.path.parent.rmdir()
 
     def confined(self, policy: SandboxPolicy, environment: Mapping[str, str]) -> SandboxPolicy:
-        """A policy of the original tree for the worktree, from which the original cannot be written to."""
+        """Change the policy of the original tree so that the worktree can be written to, and the original cannot."""
         if policy.mode != "workspace-write":
             return policy
         root = self.root.resolve()
@@ -93,7 +93,7 @@ class Worktree:
         )
 
     def config(self, config: Config, environment: Mapping[str, str]) -> Config:
-        """The configuration of a session in it. Settings and trust are those of the folder that they were read for."""
+        """The configuration of a session in the worktree. Settings and trust stay those of the original."""
         policy = self.confined(config.sandbox_workspace_write, environment)
         return replace(config, cwd=self.cwd, project_root=self.path, sandbox_workspace_write=policy)
 
@@ -196,7 +196,7 @@ def new_worktree(
 
 
 def find_worktree(folder: Path, home: Path, environment: Mapping[str, str]) -> Worktree | None:
-    """The worktree of ours that a folder is in; None if it is in none whose repository knows it.
+    """The worktree around a folder; None if there is none, or its repository does not know it.
 
     Raises:
         CodexError: git is not installed, or fails.
@@ -212,7 +212,7 @@ def find_worktree(folder: Path, home: Path, environment: Mapping[str, str]) -> W
 
 
 def require_git(tree: Path, environment: Mapping[str, str], *others: Path) -> Git:
-    """The git for a tree, see `find_git`. A `CodexError`: it is not installed."""
+    """The git for a tree, see `find_git`. Raises a `CodexError` if it is not installed."""
     if (git := find_git(tree, environment, *others)) is None:
         raise CodexError("a worktree needs git, which is not installed", code="git")
     return git

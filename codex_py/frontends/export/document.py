@@ -1,4 +1,4 @@
-"""A conversation that is to be written to a file."""
+"""Reads a session file for export."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,7 +36,7 @@ class Document:
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """What a reader wants to know of the session: names and values."""
+        """Facts for the head of the document, as names and values."""
         tokens = f"{self.usage.input_tokens:,} in, {self.usage.output_tokens:,} out"
         rows = [
             ("Session", self.thread_id),

@@ -1,4 +1,4 @@
-"""What a reader sees of each thread item: the parts of a conversation that every readable form is made of."""
+"""Turns thread items into the entries of a conversation, which Markdown and the page write."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ Part: TypeAlias = Text | Diff
 class Entry:
     kind: Kind
     title: str = ""
-    """Empty for what somebody said; the script of a command."""
+    """The script of a command; empty for messages."""
     note: str = ""
     """Such as the exit code."""
     failed: bool = False

@@ -1,4 +1,4 @@
-"""The forms in which a conversation can be written, and JSON; docs/sessions.md describes that."""
+"""The formats of exports, and the writer of JSON, which docs/sessions.md describes."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ Writer: TypeAlias = Callable[[Document], Iterator[str]]
 
 
 def writer_for(path: Path | None, form: str | None = None) -> Writer:
-    """The writer of a form; of that which the suffix of the file names, or else of Markdown.
+    """Choose the writer by `form`, else by the suffix of the file, else Markdown.
 
     Raises:
         UsageError: the suffix is that of another kind of file.

@@ -20,7 +20,7 @@ def markdown(document: Document) -> Iterator[str]:
 
 
 def conversation(document: Document) -> Iterator[str]:
-    """What was said and done, without the heading; each part begins with an empty line."""
+    """The entries without the heading; each part begins with an empty line."""
     for entry in entries(document.items):
         yield from (f"\n{block}\n" for block in _blocks(entry))
 
@@ -50,14 +50,14 @@ def _block(part: Part) -> str:
 
 
 def fenced(text: str, language: str = "") -> str:
-    """As a block of code, whatever is in it."""
+    """A block of code, with a fence that the text does not contain."""
     longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
 def closed(text: str) -> str:
-    """Markdown, with an end for a block of code that has none: the rest must not become part of it."""
+    """Close a block of code that the text leaves open, or what follows becomes part of it."""
     fence = ""
     for line in text.split("\n"):
         mark = _FENCE.match(line)
