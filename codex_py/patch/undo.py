@@ -28,16 +28,15 @@ class EditedSince(PatchError):
     """Files are no longer as the patch left them.
 
     Attributes:
-        diff: from what the patch left to what is there, in the manner of git.
-        is_cut_off: nobody knows what a turn left, because the program died in it; `diff` is what the undo would do.
+        diff: from what the patch left to what is there, in the manner of git. If nobody knows what a turn left, because the
+            program died in it: what the undo would do.
     """
 
     code = "edited_since"
 
-    def __init__(self, reason: str, diff: str, *, is_cut_off: bool = False) -> None:
+    def __init__(self, reason: str, diff: str) -> None:
         super().__init__(reason, kind="match")
         self.diff = diff
-        self.is_cut_off = is_cut_off
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,6 @@ def plan_undo(
         raise EditedSince(
             f"{names} was not undone: the program died in it, so later edits may be among its changes",
             git_diff(patched_files(files), Path(undone[0].cwd)),
-            is_cut_off=True,
         )
     undo = Entry(files, undone[0].number, also_undoes=[entry.number for entry in undone[1:]])
     for entry in undone:

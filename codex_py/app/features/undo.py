@@ -6,10 +6,10 @@ What a command in the background changes after a turn has ended belongs to the n
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
@@ -21,6 +21,8 @@ from codex_py.protocol.dispatch import Dispatch, ToolUse, changed_paths
 from codex_py.protocol.events import Event, FilesPatched
 from codex_py.protocol.extension import Extension, Thread, TurnStart
 from codex_py.protocol.tools import COMMAND_TOOLS, ToolOutput
+
+T = TypeVar("T")
 
 _MAX_SHARE: Final = 0.1
 """The largest part of a turn's time that is spent on copies between its calls."""
@@ -110,12 +112,7 @@ class Undo:
             yield
         finally:
             if self._recorder is not None and self._recorder.is_open:
-                ending = asyncio.create_task(self._end_turn(turn))
-                try:
-                    await asyncio.shield(ending)
-                except asyncio.CancelledError:
-                    await ending
-                    raise
+                await _to_its_end(self._end_turn(turn))
 
     async def _end_turn(self, turn: TurnStart) -> None:
         assert self._thread is not None
@@ -133,19 +130,10 @@ class Undo:
         except (CodexError, OSError) as error:
             self._thread.warn(f"What this turn changed cannot be undone: {error}")
 
-    async def _in_thread(self, work: Callable[[], Any]) -> Any:
-        """Run work of the recorder in a thread, one piece at a time. A cancellation waits for its end: a thread cannot be stopped."""
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        """Run work of the recorder in a thread, one piece at a time."""
         async with self._lock:
-            working = asyncio.ensure_future(asyncio.to_thread(work))
-            cancelled: asyncio.CancelledError | None = None
-            while not working.done():
-                try:
-                    await asyncio.wait([working])
-                except asyncio.CancelledError as error:
-                    cancelled = error
-            if cancelled is not None:
-                raise cancelled
-            return working.result()
+            return await _to_its_end(asyncio.to_thread(work))
 
     def _turn_facts(self) -> Mapping[str, Any]:
         return {"diff": self._diff} if self._diff else {}
@@ -181,3 +169,17 @@ class Undo:
     @property
     def _toolbox(self) -> SessionTools | None:
         return None if self._thread is None else self._thread.feature(SessionTools)
+
+
+async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Await work that cannot be stopped, such as that of a thread: a cancellation waits for its end."""
+    working = asyncio.create_task(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not working.done():
+        try:
+            await asyncio.wait([working])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    return working.result()

@@ -2,8 +2,6 @@
 
 import argparse
 import json
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -113,10 +111,6 @@ def _undo(journal: Journal, options: _RedoOptions, number: int | None, *others: 
             print_json({"error": cause, "diff": error.diff})
         else:
             print_out(printable(error.diff))
-            if error.is_cut_off and _confirmed(f"{error}. Undo it?"):
-                return _carry_out(
-                    plan_undo(journal, number, others=others, force=True), as_json=False
-                )
             tell("--force undoes it all the same; what it replaces is kept.")
         raise
     if not options.show:
@@ -124,13 +118,6 @@ def _undo(journal: Journal, options: _RedoOptions, number: int | None, *others: 
     if options.json:
         return print_json({"files": _rows(plan.changes), "diff": plan.diff})
     return print_out(printable(plan.diff))
-
-
-def _confirmed(question: str) -> bool:
-    if not (os.isatty(0) and os.isatty(2)):
-        return False
-    tell(f"{question} [y/N]")
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 def _list(journal: Journal, *, as_json: bool) -> int:
