@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-from codex_py.config.amounts import LIMITS, amount
+from codex_py.config.budget import LIMITS, amount
 from codex_py.config.tables import feature_names
 from codex_py.errors import ConfigError
 from codex_py.frontends.command_parser import (

@@ -202,9 +202,7 @@ class Snapshots:
                 stdin = b"".join(name + b"\0" for name in names)
                 self.store.run("update-index", "-z", *words, "--stdin", stdin=stdin)
         words = ("write-tree", "--missing-ok")
-        tree = self.store.run(*words, is_on_its_own=True).decode().strip()
-        self.store.weigh()
-        return tree
+        return self.store.run(*words, is_on_its_own=True).decode().strip()
 
     def _state(self) -> tuple[str, dict[str, int], str, list[bytes]]:
         """Of the last copy: tree, unusual modes, a digest of what was listed beside it, and what it left out."""

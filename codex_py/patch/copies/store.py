@@ -95,6 +95,12 @@ class Store:
         }
         variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = self._set_up()
         self._git = replace(git, variables={**git.variables, **variables})
+        words = self.run("count-objects", "-v", is_on_its_own=True).split()
+        is_full = int(words[words.index(b"size:") + 1]) > _MAX_KB
+        if is_full and not any(self.path.glob("*.turn")):
+            for path in (self.path / "objects").iterdir():
+                shutil.rmtree(path)
+            self.empty()
 
     def run(
         self,
@@ -137,22 +143,12 @@ class Store:
         for name in ("index", "state", "index.lock"):
             (self.path / name).unlink(missing_ok=True)
 
-    def weigh(self) -> None:
-        """Mark the store as full if it has become too large."""
-        words = self.run("count-objects", "-v").split()
-        if int(words[words.index(b"size:") + 1]) > _MAX_KB:
-            (self.path / "full").touch()
-
     def _set_up(self) -> str:
         """Returns the folder of the user's objects; empty if they are of no use."""
         path = self.path
         (path / "index.lock").unlink(missing_ok=True)
         if not (path / "HEAD").exists():
             _prune(path.parent, but=path)
-        elif (path / "full").exists() and not any(path.glob("*.turn")):
-            shutil.rmtree(path / "objects", ignore_errors=True)
-            (path / "full").unlink()
-            self.empty()
         for name in ("info", "refs", "objects"):
             (path / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         objects, packs, excluded = self._of_user()

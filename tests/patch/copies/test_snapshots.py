@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import pytest
 
+from codex_py.patch.copies import store
 from codex_py.patch.copies.snapshots import Changes, Snapshots
 from codex_py.patch.copies.store import SnapshotError
 
@@ -268,3 +269,23 @@ def test_the_home_of_the_program_is_not_copied(root: Path):
     before = snapshots.take()
     (home / "auth.json").write_text("other", encoding="utf-8")
     assert snapshots.changes(before, snapshots.take()) == ([], [], [])
+
+
+def test_a_store_that_is_too_large_is_begun_anew(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "a").write_text("changed\n", encoding="utf-8")
+    first = copies(root)
+    before = first.take()
+    monkeypatch.setattr(store, "_MAX_KB", 0)
+    mark, turn = first.store.path / "objects" / "mark", first.store.path / "x.turn"
+    mark.mkdir()
+    turn.touch()
+    assert copies(root).take() == before
+    # A turn that runs, or was cut off, needs its copy.
+    assert mark.exists()
+    turn.unlink()
+    later = copies(root)
+    assert later.take() == before
+    assert not mark.exists()
+    assert later.changes(before, later.take()) == ([], [], [])
