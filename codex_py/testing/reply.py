@@ -75,7 +75,7 @@ class RenderedReply:
         return not self.reply.cut
 
     def _write(self, connection: socket.socket, data: bytes) -> None:
-        size = self.reply.write_bytes or len(data)
+        size = self.reply.write_bytes or len(data) or 1
         for start in range(0, len(data), size):
             connection.sendall(data[start : start + size])
             if self.reply.delay_s:

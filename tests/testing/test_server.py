@@ -153,6 +153,13 @@ def test_a_cut_connection_ends_after_the_bytes_that_were_asked_for():
         assert raw_answer(server).endswith(b"\r\n\r\nhalf")
 
 
+def test_a_connection_can_be_cut_after_a_pause():
+    pause = Pause()
+    pause.until.set()
+    with ScriptedServer([Reply(events=[b"one", pause], cut=True)]) as server:
+        assert raw_answer(server).endswith(b"\r\n\r\n3\r\none\r\n")
+
+
 def test_each_event_can_have_a_chunk_of_its_own():
     with ScriptedServer(
         [Reply(events=[b"one", b"", b"three"], chunk_each=True, cut=True)]
