@@ -111,7 +111,7 @@ class _Call:
     conversation: Conversation
     task: asyncio.Task[None] | None = None
     is_answered: bool = False
-    held: list[Event] = field(default_factory=list[Event])
+    held: list[ItemCompleted] = field(default_factory=list[ItemCompleted])
     started_at: float = field(default_factory=time.monotonic)
 
     def emit(self, event: Event) -> None:
@@ -129,6 +129,8 @@ class _Call:
 
     def abort(self, handlers: ItemHandlers, aborted: str) -> None:
         elapsed_s = time.monotonic() - self.started_at
+        if any(getattr(event.item, "status", None) == "completed" for event in self.held):
+            aborted += "; the call itself was done, only its output is lost"
         text = f"Wall time: {elapsed_s:.1f} seconds\n{aborted}"
         self.refuse(handlers, coded_text("Canceled", text))
 

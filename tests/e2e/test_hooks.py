@@ -160,3 +160,20 @@ def test_a_hook_dies_with_the_program(
         lifeline.wait_until_dead()
     assert not (place.cwd / "made").exists()
     assert (place.home / "end.log").exists() == (number != signal.SIGKILL)
+
+
+def test_a_model_learns_that_a_call_was_done_when_its_hook_was_interrupted(
+    place: Workplace, tmp_path: Path
+) -> None:
+    script = [command("touch made"), DONE]
+    with Lifeline(tmp_path) as lifeline, ScriptedServer(script) as server:
+        configure(place, {"PostToolUse": [f"{lifeline.hold} sleep 300"]})
+        place.configure(server)
+        with place.start(BYPASS, "go") as program:
+            lifeline.wait_until_up()
+            program.send_signal(signal.SIGINT)
+        lifeline.wait_until_dead()
+        assert place.rerun("resume", "--last", "go on").code == 0
+        (output,) = [i["output"] for i in server.requests[1].input if "output" in i]
+    assert (place.cwd / "made").exists()
+    assert output.endswith("aborted by user; the call itself was done, only its output is lost")
