@@ -101,6 +101,21 @@ def test_an_edit_since_stops_the_undo_of_a_turn_with_a_diff(place: Workplace):
     assert (place.cwd / "a").read_text(encoding="utf-8") == "edited by the user\n"
 
 
+def test_where_the_program_itself_writes_is_not_changed_by_the_turn(place: Workplace):
+    call = [*ev_function_call("c", "exec_command", {"cmd": "echo new > new"}), ev_completed()]
+    events = place.cwd / "events.jsonl"
+    with ScriptedServer([call, DONE]) as server, events.open("wb") as output:
+        place.configure(server)
+        with place.start(stdout=output.fileno()) as program:
+            assert program.wait(timeout=60) == 0
+    last = json.loads(events.read_text(encoding="utf-8").splitlines()[-1])
+    assert [line for line in last["diff"].splitlines() if line.startswith("diff")] == [
+        "diff --git a/new b/new"
+    ]
+    code, out, err = run(place, "undo")
+    assert (code, err, out.splitlines()[1:-1]) == (0, "", ["D new"])
+
+
 def test_turns_are_undone_together_or_not_at_all(place: Workplace):
     before = tree(place.cwd)
     work(place, "echo 1 >a; touch new")

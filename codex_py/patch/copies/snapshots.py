@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from codex_py.patch.copies.own_files import OwnFiles
 from codex_py.patch.copies.store import SnapshotError, Store
 from codex_py.patch.files.modes import permissions_by_umask
 from codex_py.protocol.patched_file import PatchedFile
@@ -92,8 +93,13 @@ class Snapshots:
                 return self._take()
 
     def changes(self, old: Snapshot, new: Snapshot) -> Changes:
-        """What differs between two copies. Raises a `SnapshotError`."""
-        unkept = {name for name, _ in set(old.unkept.items()) ^ set(new.unkept.items())}
+        """What differs between two copies, the files aside that this process writes. Raises a `SnapshotError`."""
+        own = OwnFiles()
+        unkept = {
+            name
+            for name, _ in set(old.unkept.items()) ^ set(new.unkept.items())
+            if self.root / name not in own
+        }
         words = ("diff-tree", "-r", "-t", "-z", "--no-renames", "--raw", old.tree, new.tree)
         if old.tree == new.tree:
             return Changes([], [], [str(self.root / path) for path in sorted(unkept)])
@@ -101,6 +107,8 @@ class Snapshots:
         found: list[tuple[str, list[tuple[int, str]]]] = []
         folders: list[str] = []
         for meta, name in zip(fields[::2], fields[1::2], strict=False):
+            if self.root / os.fsdecode(name) in own:
+                continue
             *modes, old_id, new_id = meta.decode().removeprefix(":").split()[:4]
             sides = [(int(m, 8), i) for m, i in zip(modes, (old_id, new_id), strict=True)]
             if stat.S_ISDIR(sides[1][0]) and not stat.S_ISDIR(sides[0][0]):
