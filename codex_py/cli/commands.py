@@ -124,19 +124,19 @@ COMMANDS = (
     Command(
         "cost [SESSION]",
         "Show what the tokens of a session went to",
-        "frontends.admin.cost:run_cost",
+        "frontends.admin.sessions:run_cost",
     ),
     Command(
         "archive SESSION",
         "Put a session away: lists leave it out",
-        "frontends.admin.archive:run_archive",
+        "frontends.admin.sessions:run_archive",
     ),
     Command(
         "unarchive SESSION",
         "Bring an archived session back",
-        "frontends.admin.archive:run_unarchive",
+        "frontends.admin.sessions:run_unarchive",
     ),
-    Command("delete SESSION", "Delete a session for good", "frontends.admin.archive:run_delete"),
+    Command("delete SESSION", "Delete a session for good", "frontends.admin.sessions:run_delete"),
     Command(
         "login [status]",
         "Store an API key from standard input: --with-api-key",

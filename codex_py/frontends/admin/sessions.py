@@ -1,7 +1,9 @@
-"""`codex-py sessions list`, `show` and `search`."""
+"""`codex-py sessions list`, `show` and `search`, `cost`; `archive`, `unarchive` and `delete`, with the messages of Codex."""
 
 import argparse
 import json
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,17 +12,25 @@ from typing import Any
 from codex_py.errors import SessionError
 from codex_py.frontends.admin.command import command_config, command_parser, print_table, required
 from codex_py.frontends.command_parser import UsageError
+from codex_py.frontends.cost import CostReport
 from codex_py.frontends.plain_text import cut
 from codex_py.frontends.stopping import Stopped, raise_when_stopped
-from codex_py.frontends.streams import print_json, print_out
+from codex_py.frontends.streams import OutputStream, print_json, print_out
 from codex_py.frontends.terminal import age, on_one_line, printable
+from codex_py.protocol.ids import is_thread_id
+from codex_py.rollout.archive import archive, delete, unarchive
 from codex_py.rollout.details import read_details
 from codex_py.rollout.index import find_session, latest_session, thread_names
 from codex_py.rollout.listing import SessionSummary, list_sessions, search_sessions
-from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, read_meta
+from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, read_meta, thread_id_of
+from codex_py.rollout.usage import read_session_usage
 
 _SHOWN_CHARACTERS = 60
 _SHOWN_PROMPT = 500
+_QUESTION = """\
+Permanently delete session {session}?
+This cannot be undone. Subagent threads will also be deleted.
+Continue? [y/N]: """
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -48,7 +58,7 @@ def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     options = command_parser("session", "--json").parse_args(list(argv))
     name = required(options.session, "session: codex-py sessions show SESSION")
     home = command_config(options, environment, warns=False).home
-    path = stored_session(home, name, "active or archived", SESSIONS, ARCHIVED_SESSIONS)
+    path = _any_session(home, name)
     meta, details = read_meta(path), read_details(path)
     data: dict[str, Any] = {
         "id": meta.id,
@@ -115,11 +125,68 @@ def run_search(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     return 0
 
 
-def stored_session(home: Path, name: str, kind: str, *folders: str) -> Path:
-    """The file of a session by its id or name, in folders of the home, with the error of Codex."""
-    if (path := find_session(home, name, folders)) is None:
-        raise SessionError(f"No {kind} session found matching '{printable(name)}'.")
-    return path
+def run_cost(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print the tokens of each turn, what they cost, and the largest outputs; the exit code."""
+    options = command_parser("session", "--last", "--json").parse_args(list(argv))
+    config = command_config(options, environment, warns=not options.json)
+    last = options.last or options.session is None
+    path = named_session(config.home, options.session, last=last)
+    meta = read_meta(path)
+    report = CostReport(
+        read_session_usage(path), config, meta.model_provider or config.model_provider
+    )
+    if options.json:
+        return print_json({"thread_id": meta.id, **report.data()}, indent=2)
+    return print_out("".join(f"{line}\n" for line in report.lines()))
+
+
+def run_archive(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Move a session and its subagents to the archive; the exit code."""
+    home, thread_id = _named(argv, environment, "archive", "active", SESSIONS)
+    archive(home, thread_id)
+    return print_out(f"Archived session {thread_id}.\n")
+
+
+def run_unarchive(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Bring a session back from the archive; the exit code."""
+    home, thread_id = _named(argv, environment, "unarchive", "archived", ARCHIVED_SESSIONS)
+    unarchive(home, thread_id)
+    return print_out(f"Unarchived session {thread_id}.\n")
+
+
+def run_delete(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Ask, and delete a session and its subagents for good; the exit code."""
+    options = command_parser("session", "--force").parse_args(list(argv))
+    name = required(options.session, "session: codex-py delete SESSION")
+    home = command_config(options, environment, warns=False).home
+    if options.force and not is_thread_id(name):
+        raise SessionError("--force requires a session UUID; names must be confirmed interactively")
+    thread_id = thread_id_of(_any_session(home, name).name) or ""
+    if not options.force and not _agreed(thread_id, thread_names(home).get(thread_id)):
+        return print_out("Delete cancelled.\n")
+    delete(home, thread_id)
+    return print_out(f"Deleted session {thread_id}.\n")
+
+
+def _named(
+    argv: Sequence[str], environment: Mapping[str, str], command: str, kind: str, folder: str
+) -> tuple[Path, str]:
+    """The home, and the id of the session that the command line names."""
+    options = command_parser("session").parse_args(list(argv))
+    name = required(options.session, f"session: codex-py {command} SESSION")
+    home = command_config(options, environment, warns=False).home
+    return home, thread_id_of(_session(home, name, kind, folder).name) or ""
+
+
+def _agreed(thread_id: str, name: str | None) -> bool:
+    if not os.isatty(0):
+        raise SessionError(
+            "cannot confirm session deletion without an interactive terminal;"
+            " rerun with --force and a session UUID"
+        )
+    session = thread_id if name is None else f"'{printable(name)}' ({thread_id})"
+    OutputStream(2).write_text(_QUESTION.format(session=session))
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 def named_session(home: Path, name: str | None, *, last: bool) -> Path:
@@ -132,9 +199,20 @@ def named_session(home: Path, name: str | None, *, last: bool) -> Path:
     if (name is None) != last:
         raise UsageError("say which session: its id, its name, or --last")
     if name is not None:
-        return stored_session(home, name, "active or archived", SESSIONS, ARCHIVED_SESSIONS)
+        return _any_session(home, name)
     if (path := latest_session(home, cwd=Path.cwd(), model_provider=None)) is None:
         raise SessionError("no session was held in this folder")
+    return path
+
+
+def _any_session(home: Path, name: str) -> Path:
+    return _session(home, name, "active or archived", SESSIONS, ARCHIVED_SESSIONS)
+
+
+def _session(home: Path, name: str, kind: str, *folders: str) -> Path:
+    """The file of a session by its id or name, in folders of the home, with the error of Codex."""
+    if (path := find_session(home, name, folders)) is None:
+        raise SessionError(f"No {kind} session found matching '{printable(name)}'.")
     return path
 
 
