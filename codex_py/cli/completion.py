@@ -86,22 +86,19 @@ def _candidates(words: Sequence[str], environment: Mapping[str, str]) -> list[st
         elif row is None:
             found = NAMES
         else:
-            found = [
-                *([] if member else _words(row)),
-                *_arguments(parser, f"{command} {member}".strip(), environment),
-            ]
+            place = f"{command} {member}".strip()
+            found = [] if member else _words(row)
+            found += _arguments(parser, place, environment)
     return [word for word in dict.fromkeys(found) if word.startswith(current)]
 
 
 def _command(words: Sequence[str]) -> tuple[Command | None, str]:
     """The command that the words name, and the word below it."""
-    row, member = None, ""
-    for word in words:
-        if row is None:
-            row = find_command(word)
-        elif not member and word in (row.members or _words(row)):
-            member = word
-    return row, member
+    row = next(filter(None, map(find_command, words)), None)
+    if row is None:
+        return None, ""
+    members = row.members or _words(row)
+    return row, next((word for word in words if word in members), "")
 
 
 def _words(row: Command) -> list[str]:
@@ -124,10 +121,11 @@ def _values(action: argparse.Action) -> Sequence[str]:
 
 
 def _arguments(parser: CommandParser, place: str, environment: Mapping[str, str]) -> Iterator[str]:
-    if place in _OF_SESSIONS or any(each.dest == "session" for each in parser.positionals()):
-        home = codex_home(environment)
-        yield from _sessions(home, ARCHIVED_SESSIONS if place == "unarchive" else SESSIONS)
-    for each in parser.positionals():
+    words = parser.positionals()
+    if place in _OF_SESSIONS or any(each.dest == "session" for each in words):
+        folder = ARCHIVED_SESSIONS if place == "unarchive" else SESSIONS
+        yield from _sessions(codex_home(environment), folder)
+    for each in words:
         yield from _values(each)
 
 
