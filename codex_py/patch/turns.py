@@ -143,7 +143,7 @@ class TurnRecorder:
             if is_kept and diff:
                 number = self._number(prompts, is_new=is_new)
                 turn = TurnOfEntry(self._thread_id, number, tuple(self._patches))
-                self._journal.record(_entry(self._net, changes, turn))
+                self._journal.record(_entry(self._net, changes, turn, self._journal))
                 self._last_number = number
             return diff
         finally:
@@ -257,7 +257,7 @@ def _recover(home: Path, record: "_Record", environment: Mapping[str, str]) -> N
     number = _last_number(journal, record.thread_id) + 1
     turn = TurnOfEntry(record.thread_id, number, tuple(record.patches), is_cut_off=True)
     if net.files():
-        journal.record(_entry(net, changes, turn))
+        journal.record(_entry(net, changes, turn, journal))
 
 
 @frozen
@@ -294,19 +294,25 @@ def _last_number(journal: Journal, thread_id: str) -> int:
     return last
 
 
-def _entry(net: NetChanges, changes: Changes, turn: TurnOfEntry) -> Entry:
+def _entry(net: NetChanges, changes: Changes, turn: TurnOfEntry, journal: Journal) -> Entry:
     """A journal entry for changes that are already in place."""
+    # Where a patch wrote was decided then. A copy goes through no link, and a folder may be one by now.
+    locations: dict[str, str] = {}
+    for number in turn.patches:
+        with suppress(DamagedEntry):
+            patch = journal.read(number, with_contents=False)
+            locations |= {change.path: change.location for change in patch.changes}
     known, unkept = list[FileChange](), [*changes.unkept]
     for file in net.files():
+        path = str(file.path)
         if net.is_known(file.path):
-            known.append(_change(file))
+            known.append(_change(file, locations.get(path, path)))
         else:
-            unkept.append(str(file.path))
+            unkept.append(path)
     return Entry(known, made=changes.folders, turn=replace(turn, unkept=tuple(unkept)))
 
 
-def _change(file: PatchedFile) -> FileChange:
-    location = os.path.join(os.path.realpath(file.path.parent), file.path.name)  # noqa: PTH118
+def _change(file: PatchedFile, location: str) -> FileChange:
     mode = file.new_mode
     before: Status | None = None
     if file.old is not None:

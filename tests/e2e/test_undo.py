@@ -67,6 +67,8 @@ def repository(place: Workplace) -> None:
         "printf '\\000\\377' >a; : >script; rm empty",
         "find . -mindepth 1 -maxdepth 1 ! -name .git -exec rm -r {} +",
         "echo x >'new\nname'; cp -r src copy; git commit -qam x",
+        "mv src ../elsewhere; ln -s ../elsewhere src",
+        "rm -r src/deep; mkdir ../outside; ln -s $(pwd)/../outside src/deep",
     ],
 )
 def test_whatever_a_command_did_is_undone_and_done_again(place: Workplace, line: str):
