@@ -217,6 +217,9 @@ def _with_usage(event: ResponseEvent, prompt: Prompt, items: list[ResponseItem])
         case Completed(usage=Usage(input_tokens=0, output_tokens=0)):
             output = estimated_tokens(item.encoded() for item in items)
             return replace(event, usage=Usage(prompt.estimated_tokens, output_tokens=output))
+        case Completed(usage=usage) if usage.cached_input_tokens > usage.input_tokens:
+            # It would make the rest of the input less than nothing, and give money back to a budget.
+            return replace(event, usage=replace(usage, cached_input_tokens=usage.input_tokens))
         case _:
             pass
     return event

@@ -262,6 +262,20 @@ def test_the_usage_that_each_wire_reports_counts(place: Workplace, wire: str) ->
     assert wires.last["error"]["code"] == "token_budget"
 
 
+def test_a_cache_larger_than_the_input_gives_nothing_back(place: Workplace) -> None:
+    replies = [
+        [
+            *ev_function_call(f"c{number}", "exec_command", {"cmd": f"echo {number}"}),
+            ev_completed(input_tokens=1000, cached=10**12, output_tokens=10),
+        ]
+        for number in range(12)
+    ]
+    prices = 'model_prices."gpt-5.5"={input=10.0,cached_input=9.0,output=100.0}'
+    told = talk(place, ScriptedServer(replies), "max_cost=0.1", prices)
+    assert told.error == ("cost_budget", 54)
+    assert told.last["usage"]["cached_input_tokens"] == told.last["usage"]["input_tokens"]
+
+
 @pytest.mark.parametrize(
     ("wire", "name"),
     [
