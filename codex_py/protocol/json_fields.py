@@ -26,10 +26,10 @@ def integer_field(fields: JsonObject, key: str) -> int | None:
 
 
 def lenient_integer(value: object) -> int | None:
-    """An integer, also one that a program wrote as a string; None for anything else."""
+    """A count, also one that a program wrote as a string; None for anything else."""
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 16:
         return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return integer_field({"value": value}, "value")
 
 
 def object_field(fields: Mapping[str, Any], key: str) -> JsonObject:

@@ -178,7 +178,7 @@ def thread_names(home: Path) -> dict[str, str]:
     for line in lines:
         try:
             entry = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         match entry:
             case {"id": str(thread_id), "thread_name": str(name)}:

@@ -104,10 +104,12 @@ class SessionMeta:
         payload = object_field(line, "payload")
         if not is_thread_id(thread_id := text_field(payload, "id")):
             raise ValueError("session metadata without a thread id")
+        if "\0" in (cwd := text_field(payload, "cwd")):
+            raise ValueError("session metadata with a directory that cannot be")
         base = object_field(payload, "history_base")
         return cls(
             id=thread_id,
-            cwd=text_field(payload, "cwd"),
+            cwd=cwd,
             originator=text_field(payload, "originator"),
             cli_version=text_field(payload, "cli_version"),
             source=payload.get("source"),

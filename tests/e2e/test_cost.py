@@ -53,6 +53,17 @@ def test_turns_and_outputs_have_their_tokens_and_prices(place: Workplace) -> Non
     assert shown[-1].startswith("The price of gpt-5.5 is not known: set `input` and `output`")
 
 
+def test_counts_that_cannot_be_cost_nothing(place: Workplace) -> None:
+    with ScriptedServer([[*ev_message("x"), ev_completed()]]) as server:
+        done = place.run(server)
+    (path,) = (place.home / "sessions").rglob("*.jsonl")
+    lines = path.read_text(encoding="utf-8")
+    path.write_text(lines.replace('"input_tokens":100', f'"input_tokens":1{"0" * 400}'), "utf-8")
+    bill = cost(place, "-c", 'model_prices."gpt-5.5"={input=1.0,output=1.0}')
+    assert bill["thread_id"] == done.events[0]["thread_id"]
+    assert bill["total"]["usage"]["input_tokens"] == 0
+
+
 def test_subagents_and_the_past_of_a_fork_have_rows_of_their_own(place: Workplace) -> None:
     parent = [calls("spawn_agent", message="x"), waits(), says("done"), says("forked", tokens=500)]
     with AgentServer(parent, [says("three", tokens=70)]) as server:

@@ -22,7 +22,8 @@ def _session(
 
 def _named(home: Path, *names: tuple[str, str]) -> None:
     lines = [json.dumps({"id": id_, "thread_name": name, "updated_at": "x"}) for id_, name in names]
-    (home / "session_index.jsonl").write_text("\n".join([*lines, "{cut"]), encoding="utf-8")
+    damaged = ["[" * 100_000, "{cut"]
+    (home / "session_index.jsonl").write_text("\n".join([*lines, *damaged]), encoding="utf-8")
 
 
 def test_a_session_is_found_by_its_id_in_either_case(tmp_path: Path) -> None:

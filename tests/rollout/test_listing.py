@@ -69,6 +69,12 @@ def test_what_no_one_would_resume_is_not_listed(tmp_path: Path) -> None:
     assert list_sessions(tmp_path / "none") == []
 
 
+def test_a_session_of_a_folder_that_cannot_be_does_not_hide_the_others(tmp_path: Path) -> None:
+    _session(tmp_path, "hostile", cwd="/x\0y")
+    _session(tmp_path, "mine", cwd=str(tmp_path))
+    assert _previews(tmp_path, cwd=tmp_path) == ["mine"]
+
+
 def test_a_thread_of_several_files_is_listed_once(tmp_path: Path) -> None:
     id_ = new_thread_id()
     _session(tmp_path, "old", id=id_)
