@@ -135,6 +135,7 @@ def _sessions(home: Path, folder: str) -> Iterator[str]:
     recent = recent_sessions(home, cwd=None, model_provider=None, folder=folder)
     for _, meta, _ in islice(recent, _MOST_SESSIONS):
         name = names.get(meta.id, "")
-        if re.fullmatch(r"[\w.-]+", name):
+        # A name from a foreign session must be neither an option nor code for the shell.
+        if re.fullmatch(r"\w[\w.-]*", name):
             yield name
         yield meta.id

@@ -116,6 +116,9 @@ def test_sessions_are_completed_by_name_and_id(
     for place in ("resume", "exec resume", "archive", "exec fork"):
         assert candidates(f"{place} ", tmp_path, capfd) == ["release", made.id]
     assert candidates("unarchive ", tmp_path, capfd) == []
+    for hostile in ("--yolo", "$(touch x)", "a;b"):
+        rename_thread(tmp_path, made.id, hostile)
+        assert candidates("resume ", tmp_path, capfd) == [made.id]
 
 
 def test_another_shell_is_an_error() -> None:

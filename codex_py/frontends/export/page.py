@@ -34,8 +34,9 @@ def page(document: Document) -> Iterator[str]:
     """The parts of the page, in order."""
     style = _STYLE.read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    title = escape(document.title or "Conversation")
-    facts = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in document.facts)
+    title = escape(on_one_line(document.title) or "Conversation")
+    rows = ((name, escape(on_one_line(value))) for name, value in document.facts)
+    facts = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
     yield (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\';'

@@ -49,9 +49,11 @@ ITEMS: list[events.ThreadItem] = [
 ]
 
 
-def written(form: str, items: list[events.ThreadItem]) -> str:
+def written(
+    form: str, items: list[events.ThreadItem], *, name: str = "<i>n", model: str = "m"
+) -> str:
     document = Document(
-        thread_id="id", name="<i>n", cwd="/r", model="m", provider="p", usage=Usage(), items=items
+        thread_id="id", name=name, cwd="/r", model=model, provider="p", usage=Usage(), items=items
     )
     return "".join(writer_for(None, form)(document))
 
@@ -181,7 +183,7 @@ def test_hostile_text_is_text() -> None:
         href = attributes.get("href") or "#"
         assert href.startswith(("#prompt-", "https://", "http://")) or href == "#"
     for form in ("html", "md"):
-        shown = written(form, items)
+        shown = written(form, items, name=HOSTILE, model=HOSTILE)
         assert not re.search("[\x00-\x08\x0b-\x1f\u202e\ud800-\udfff]", shown)
 
 
