@@ -39,8 +39,6 @@ class Compactor:
         self._model = model
         self._problem: CodexError | None = None
         """The reason why the model gave no summary the last time."""
-        self._ask_again_at = 0
-        """A model that refused a summary is asked again when the history has this many tokens."""
         self._failed_in: RetryBudget | None = None
         """Identifies the turn in which compaction failed: it is not tried again there while there is room."""
 
@@ -188,14 +186,12 @@ class Compactor:
         Raises:
             CodexError: the model cannot be asked now, and the history still fits.
         """
-        length = estimated_tokens(self._log.items)
-        if length >= self._ask_again_at and self._failed_in is not retries:
+        if self._failed_in is not retries:
             self._problem = None
             try:
                 return await summary_by_model(self._parts, self._model, retries)
             except (ModelError, CompactionFailed) as error:
                 self._problem = error
-                self._ask_again_at = length * 3 // 4 if _is_final(error) else 0
         problem = self._problem
         if problem is None or _is_final(problem) or (is_full and problem.retryable):
             return None
