@@ -300,3 +300,9 @@ def test_a_file_outside_of_the_folder_keeps_its_first_slash() -> None:
     change = Change(path="/opt/x", kind="add")
     shown.complete(FileChange(id="1", changes=[change], status="completed", diff=diff))
     assert shown.lines == ["• Added /opt/x (+1 -0)", "  1 +1"]
+
+
+def test_a_warning_is_shown_to_the_end_of_its_sentence() -> None:
+    shown = Shown()
+    shown.transcript.notice(f"It failed: {'why, ' * 100}so do this.", "warning")
+    assert shown.lines[-1].endswith("so do this.")

@@ -39,6 +39,8 @@ _PROMPT_HEAD, _PROMPT_TAIL = 30, 10
 """Lines. Of a prompt that holds a whole log, its ends are enough to know it by."""
 _MOST_THOUGHT = 8_000
 _NOTE_HEAD, _NOTE_TAIL = 40, 10
+_LONGEST_NOTE = 2000
+"""Characters of a line: a sentence whose end says what to do."""
 _SHORT_TURN_MS = 2_000
 _NOTE = "user_note: "
 _NOTE_SIGNS = {"text": "•", "warning": "⚠", "error": "■"}
@@ -212,7 +214,7 @@ def reasoning_cell(text: str) -> RenderableType:
 def note_cell(text: str, style: str = "text") -> RenderableType:
     """What the program says: a notice (style `text`), a `warning` or an `error`."""
     head = 4 * _NOTE_HEAD if style == "text" else _NOTE_HEAD
-    body = folded(text, head=head, tail=_NOTE_TAIL, style=style)
+    body = folded(text, head=head, tail=_NOTE_TAIL, style=style, longest=_LONGEST_NOTE)
     return marked(body, sign=_NOTE_SIGNS[style], style="quiet" if style == "text" else style)
 
 

@@ -72,8 +72,9 @@ def folded(
     tail: int,
     style: str = "quiet",
     clean: Callable[[str], str] = plain,
+    longest: int = _LONGEST_LINE,
 ) -> Text:
-    """The first and the last lines of a text, and how many there are between them.
+    """The first and the last lines of a text, and how many there are between them. `longest`: characters of a line.
 
     The text is as it came, and made fit here by `clean`: its ends alone, so that the time does not depend
     on how long it is.
@@ -93,4 +94,4 @@ def folded(
     hidden += len(lines) - head - tail
     if hidden > 1:
         lines = [*lines[:head], f"… +{hidden} lines", *lines[-tail:]]
-    return Text("\n".join(cut(line, _LONGEST_LINE) for line in lines), style)
+    return Text("\n".join(cut(line, longest) for line in lines), style)
