@@ -181,22 +181,30 @@ async def _take_back(context: CommandContext, _: str, *, redo: bool = False) -> 
     home, cwd = context.config.home, context.config.cwd
     environment = context.surface.safe_environment
 
-    def work() -> tuple[UndoPlan, str]:
+    def find() -> tuple[Journal, int]:
         journal = Journal(home, cwd)
-        number = newest_undo(journal) if redo else None
         journal.recover()
         recover_turns(home, cwd, environment)
-        plan = plan_undo(journal, number)
+        return journal, newest_undo(journal) if redo else find_patch(journal).number
+
+    def work(*, force: bool = False) -> tuple[UndoPlan, str]:
+        plan = plan_undo(journal, number, force=force)
         plan.commit()
         return plan, ", ".join(os.path.relpath(change.path, cwd) for change in plan.changes)
 
+    journal, number = await asyncio.to_thread(find)
     try:
         plan, paths = await asyncio.to_thread(work)
     except EditedSince as error:
+        context.transcript.notice(str(error), "warning")
         context.transcript.print(diff_cell(error.diff, fold=False))
-        command = "redo" if redo else "undo"
-        context.transcript.notice(f"To do so all the same: codex-py {command} --force")
-        raise
+        question: Fragments = [
+            ("bold", "Do it all the same?"),
+            ("", "\n\nWhat it replaces is kept."),
+        ]
+        if not await context.surface.panels.show(yes_or_no(question, "Yes, do it", "No")):
+            return
+        plan, paths = await asyncio.to_thread(work, force=True)
     undone = find_patch(plan.journal, plan.entry.undoes) if redo else plan.entry
     what = "the patch" if undone.turn is None else f"turn {undone.turn.number}"
     context.transcript.notice(f"{'Made again' if redo else 'Undid'} {what}: {paths}")

@@ -1,7 +1,7 @@
 import re
 from pathlib import Path
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
 from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.support.program import Workplace
 
@@ -180,3 +180,28 @@ def test_a_conversation_is_deleted_after_a_yes(start: Start, place: Workplace) -
         program.type("y")
         program.wait_for("Deleted session ")
         assert path not in place.home.rglob("rollout-*")
+
+
+def test_an_undo_asks_before_it_overwrites_an_edit(start: Start, place: Workplace) -> None:
+    call = ev_function_call("call_1", "exec_command", {"cmd": "echo theirs > a.txt"})
+    with ScriptedServer([[*call, ev_completed()], ANSWER]) as server:
+        program = start(server, "-s", "danger-full-access", "Write it.", columns=240)
+        program.wait_for("Hello you.")
+        program.wait_until(lambda: program.title == "work")
+        (place.cwd / "a.txt").write_text("mine\n", encoding="utf-8")
+        program.type("/undo\r")
+        program.wait_for("Do it all the same?")
+        assert "edited since" in program.text
+        assert re.search(r"\d [+]mine", program.text)
+        program.type("n")
+        program.wait_for("Ask codex-py")
+        assert (place.cwd / "a.txt").read_text(encoding="utf-8") == "mine\n"
+        program.type("/undo\r")
+        program.wait_for("Do it all the same?")
+        program.type("y")
+        program.wait_for("Undid turn 1: a.txt")
+        assert not (place.cwd / "a.txt").exists()
+        program.type("/redo\r")
+        program.wait_for("Made again turn 1: a.txt")
+        # What the undo replaced.
+        assert (place.cwd / "a.txt").read_text(encoding="utf-8") == "mine\n"
