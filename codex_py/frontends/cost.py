@@ -68,7 +68,7 @@ class CostReport:
         }
 
     def _label(self, row: UsageRow) -> str:
-        label = row.purpose if row.turn is None else str(row.turn)
+        label = "-" if row.turn is None else str(row.turn)
         return f"{label} {_short(row.model or '')}" if len(self._prices) > 1 else label
 
     def _cost(self, row: UsageRow) -> float | None:

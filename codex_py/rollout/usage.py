@@ -2,7 +2,7 @@
 
 from heapq import nlargest
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, cast
 
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import json_object, text_field
@@ -13,17 +13,13 @@ from codex_py.rollout.records import read_token_count
 
 _LARGEST = 5
 
-Purpose: TypeAlias = Literal["turn", "compaction", "subagents", "earlier"]
-
 
 @frozen
 class UsageRow:
-    """The tokens of one purpose with one model."""
+    """The tokens that a prompt cost with one model, compactions and subagents included."""
 
-    purpose: Purpose
-    """`earlier`: counted before a copy of the session went on in this file."""
     turn: int | None
-    """From 1, for the purpose `turn`: a prompt, steered ones and those that were taken back included."""
+    """From 1, steered prompts and those that were taken back included. None: before a copy of the session went on in this file."""
     prompt: str
     model: str | None
     usage: Usage
@@ -52,22 +48,18 @@ def read_session_usage(path: Path) -> SessionUsage:
     for line in thread_lines(path, {"token_count"}):
         if line is not None:
             reading.take(line.kind, line.payload)
-    reading.flush("turn")
     return SessionUsage(tuple(reading.rows.values()), tuple(reading.outputs))
 
 
 class _Reading:
     def __init__(self) -> None:
-        self.rows: dict[tuple[Purpose, int | None, str | None], UsageRow] = {}
+        self.rows: dict[tuple[int | None, str | None], UsageRow] = {}
         self.outputs: list[LargeOutput] = []
         """The largest so far, in order."""
         self._calls: dict[str, tuple[str, str]] = {}
         self._turn, self._prompt = 0, ""
         self._model: str | None = None
-        self._total = self._last = Usage()
-        self._unanswered: list[Usage] = []
-        """Of responses without an item, such as those of a compaction that has not ended yet."""
-        self._answered = False
+        self._total = Usage()
 
     def take(self, kind: str, payload: dict[str, Any]) -> None:
         match kind, payload:
@@ -75,59 +67,36 @@ class _Reading:
                 self._model = model
             case "event_msg", {"type": "token_count"}:
                 if (usages := read_token_count(payload)) is not None:
-                    self._count(*usages)
-            case "compacted", _:
-                self.flush("compaction")
+                    self._count(usages[0])
             case "response_item", _:
                 self._item(payload)
             case _:
                 pass
 
-    def flush(self, purpose: Purpose) -> None:
-        for usage in self._unanswered:
-            self._add(purpose, usage)
-        self._unanswered.clear()
-
     def _item(self, item: dict[str, Any]) -> None:
         kind = text_field(item, "type")
         call_id = text_field(item, "call_id") or text_field(item, "id")
         if (prompt := prompt_of(item)) is not None:
-            self.flush("turn")
-            self._turn, self._prompt, self._answered = self._turn + 1, prompt.text, False
-        elif item.get("role") == "assistant" or kind == "reasoning" or kind.endswith("_call"):
-            self.flush("turn")
-            self._answered = True
-        if kind.endswith("_call"):
+            self._turn, self._prompt = self._turn + 1, prompt.text
+        elif kind.endswith("_call"):
             self._calls[call_id] = text_field(item, "name") or kind, _arguments(item)
         elif "output" in item:
             size = len("".join(message_texts(item["output"])).encode(errors="replace"))
             self.outputs.append(LargeOutput(*self._calls.pop(call_id, ("", "")), size))
             self.outputs = nlargest(_LARGEST, self.outputs, key=lambda each: each.size)
 
-    def _count(self, total: Usage, last: Usage) -> None:
+    def _count(self, total: Usage) -> None:
         if total.total_tokens < self._total.total_tokens:
             # Another file of the thread begins to count anew.
             self._total = Usage()
-        spent, is_repeated = total - self._total, last == self._last
-        self._total, self._last = total, last
+        spent, self._total = total - self._total, total
         if not spent.total_tokens:
             return
-        if self._model is None:
-            self._add("earlier", spent)
-        elif is_repeated and spent != last:
-            self._add("subagents", spent)
-        elif self._answered:
-            self._add("turn", spent)
-            self._answered = False
-        else:
-            self._unanswered.append(spent)
-
-    def _add(self, purpose: Purpose, usage: Usage) -> None:
-        turn, prompt = (self._turn, self._prompt) if purpose == "turn" else (None, "")
-        key = purpose, turn, self._model
-        if (known := self.rows.get(key)) is not None:
-            usage = known.usage + usage
-        self.rows[key] = UsageRow(purpose, turn, prompt, self._model, usage)
+        # The count of a copy begins with that of its original.
+        turn, prompt = (None, "") if self._model is None else (self._turn, self._prompt)
+        if (known := self.rows.get((turn, self._model))) is not None:
+            spent = known.usage + spent
+        self.rows[turn, self._model] = UsageRow(turn, prompt, self._model, spent)
 
 
 def _arguments(call: dict[str, Any]) -> str:

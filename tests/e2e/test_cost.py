@@ -14,12 +14,12 @@ def cost(place: Workplace, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
-def tokens(bill: Any) -> list[tuple[str, int | None, int, int]]:
-    rows = [(row["purpose"], row["turn"], row["usage"]) for row in bill["rows"]]
+def tokens(bill: Any) -> list[tuple[int | None, int, int]]:
+    rows = [(row["turn"], row["usage"]) for row in bill["rows"]]
     total = bill["total"]["usage"]
-    assert sum(usage["input_tokens"] for _, _, usage in rows) == total["input_tokens"]
-    assert sum(usage["output_tokens"] for _, _, usage in rows) == total["output_tokens"]
-    return [(p, turn, usage["input_tokens"], usage["output_tokens"]) for p, turn, usage in rows]
+    assert sum(usage["input_tokens"] for _, usage in rows) == total["input_tokens"]
+    assert sum(usage["output_tokens"] for _, usage in rows) == total["output_tokens"]
+    return [(turn, usage["input_tokens"], usage["output_tokens"]) for turn, usage in rows]
 
 
 def test_turns_and_outputs_have_their_tokens_and_prices(place: Workplace) -> None:
@@ -34,7 +34,7 @@ def test_turns_and_outputs_have_their_tokens_and_prices(place: Workplace) -> Non
         place.rerun("resume", "--last", "Once more")
     bill = cost(place, "-c", prices)
     assert bill["thread_id"] == done.events[0]["thread_id"]
-    assert tokens(bill) == [("turn", 1, 1100, 40), ("turn", 2, 2000, 20)]
+    assert tokens(bill) == [(1, 1100, 40), (2, 2000, 20)]
     assert [row["prompt"] for row in bill["rows"]] == ["Count\nto 100", "Once more"]
     dollars = [round(row["cost"] * 1e6) for row in bill["rows"]]
     assert dollars == [250 * 10 + 850 + 4000, 1000 * 10 + 1000 + 2000]
@@ -64,17 +64,17 @@ def test_counts_that_cannot_be_cost_nothing(place: Workplace) -> None:
     assert bill["total"]["usage"]["input_tokens"] == 0
 
 
-def test_subagents_and_the_past_of_a_fork_have_rows_of_their_own(place: Workplace) -> None:
+def test_subagents_count_to_their_turn_and_the_past_of_a_fork_to_none(place: Workplace) -> None:
     parent = [calls("spawn_agent", message="x"), waits(), says("done"), says("forked", tokens=500)]
     with AgentServer(parent, [says("three", tokens=70)]) as server:
         thread_id = place.run(server).events[0]["thread_id"]
         place.rerun("fork", thread_id, "go on")
     bill = cost(place, thread_id)
-    assert sorted(tokens(bill)) == [("subagents", None, 70, 1), ("turn", 1, 30, 3)]
-    assert tokens(cost(place, "--last")) == [("earlier", None, 100, 4), ("turn", 2, 500, 1)]
+    assert tokens(bill) == [(1, 100, 4)]
+    assert tokens(cost(place, "--last")) == [(None, 100, 4), (2, 500, 1)]
 
 
-def test_a_compaction_has_a_row_of_its_own(place: Workplace) -> None:
+def test_a_compaction_counts_to_the_prompt_before_it(place: Workplace) -> None:
     replies = [
         [*ev_message("One."), ev_completed(input_tokens=9000)],
         [*ev_message("A summary."), ev_completed(input_tokens=700)],
@@ -84,11 +84,7 @@ def test_a_compaction_has_a_row_of_its_own(place: Workplace) -> None:
     with ScriptedServer(replies, check_prefix=False) as server:
         thread_id = place.run(server, "-c", limit, "one").events[0]["thread_id"]
         place.rerun("-c", limit, "resume", thread_id, "two")
-    assert sorted(tokens(cost(place, thread_id))) == [
-        ("compaction", None, 700, 20),
-        ("turn", 1, 9000, 20),
-        ("turn", 2, 300, 20),
-    ]
+    assert tokens(cost(place, thread_id)) == [(1, 9700, 40), (2, 300, 20)]
 
 
 def test_a_mistake_is_one_sentence(place: Workplace) -> None:

@@ -132,7 +132,7 @@ async def _status(context: CommandContext, _: str) -> None:
 async def _cost(context: CommandContext, _: str) -> None:
     session = await context.conversation.opened()
     total, model = session.token_usage.total, session.settings.model
-    usage = SessionUsage((UsageRow("turn", None, "", model, total),))
+    usage = SessionUsage((UsageRow(None, "", model, total),))
     if session.session_file is not None:
         usage = await asyncio.to_thread(read_session_usage, session.session_file)
     report = CostReport(usage, context.config, session.settings.provider)
