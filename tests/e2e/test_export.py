@@ -57,7 +57,7 @@ def test_a_session_is_exported_in_each_form(place: Workplace, thread_id: str) ->
         ([], 2, "say which session: its id, its name, or --last"),
         (["x", "--last"], 2, "say which session: its id, its name, or --last"),
         (["nobody"], 1, "No active or archived session found matching 'nobody'."),
-        (["--last", "-o", "a.pdf"], 2, "say in which form: --format md, json, html"),
+        (["--last", "-o", "a.pdf"], 2, "name a file that ends with .md, .json, .html, not a.pdf"),
         (["--last", "--format", "pdf"], 2, "'pdf' is not a possible value: md, json, html"),
         (["--last", "-o", "missing/a.md"], 1, "cannot write 'missing/a.md': No such file"),
     ],

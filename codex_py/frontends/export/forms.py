@@ -30,7 +30,7 @@ def writer_for(path: Path | None, form: str | None = None) -> Writer:
     suffix = path.suffix.lower().removeprefix(".") if path is not None else ""
     form = form or {"": "md", "markdown": "md", "htm": "html"}.get(suffix, suffix)
     if form not in FORMS:
-        raise UsageError(f"say in which form: --format {', '.join(FORMS)}")
+        raise UsageError(f"name a file that ends with .{', .'.join(FORMS)}, not {path}")
     # The page needs a reader of Markdown, which takes 40 ms.
     return load(FORMS[form])
 
