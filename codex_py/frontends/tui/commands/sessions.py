@@ -82,13 +82,15 @@ async def pick_session(conversation: Conversation, surface: Surface) -> str | No
     return None if picked is None else picked.id
 
 
-async def _fork(context: CommandContext, _: str) -> None:
-    conversation = context.conversation
-    session = await conversation.opened()
-    if not session.has_begun:
-        raise CodexError("there is nothing to copy: nothing was said yet", code="nothing_to_fork")
-    copy = replace(conversation.new_session(), resume=session.thread_id, fork=True)
-    await conversation.open(copy)
+async def _fork(context: CommandContext, argument: str) -> None:
+    conversation, wanted = context.conversation, argument
+    if not wanted:
+        session = await conversation.opened()
+        if not session.has_begun:
+            message = "there is nothing to copy: nothing was said yet"
+            raise CodexError(message, code="nothing_to_fork")
+        wanted = session.thread_id
+    await conversation.open(replace(conversation.new_session(), resume=wanted, fork=True))
 
 
 async def _rename(context: CommandContext, argument: str) -> None:
@@ -226,7 +228,7 @@ SESSIONS = [
     Command("new", "begin a new conversation", _new, while_working=False),
     Command("clear", "begin a new one on an empty screen", _clear, while_working=False),
     Command("resume", "go on with an earlier one", _resume, while_working=False, argument="[ID]"),
-    Command("fork", "go on with a copy of this one", _fork, while_working=False),
+    Command("fork", "go on with a copy", _fork, while_working=False, argument="[ID]"),
     Command("agents", "show, read and stop subagents", _agents),
     Command("retry", "go on with a turn that failed", _retry, while_working=False),
     Command("back", "go back to an earlier prompt (Esc Esc)", _back, while_working=False),

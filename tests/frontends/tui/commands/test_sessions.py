@@ -53,6 +53,19 @@ def test_nothing_is_forked_before_anything_was_said(start: Start) -> None:
         program.wait_for("Hello you.")
 
 
+def test_a_conversation_in_use_can_be_forked_by_its_id(start: Start) -> None:
+    with ScriptedServer([ANSWER, AGAIN]) as server:
+        start(server, "Hello?").wait_for("Hello you.")
+        program = start(server, "resume", "--last", columns=200)
+        program.wait_for("or fork the session")
+        found = re.search(r"session (\S+) is in use", program.text)
+        assert found is not None
+        program.type(f"/fork {found[1]}\r")
+        program.wait_for("Hello you.")
+        program.type("And now?\r")
+        program.wait_for("Still here.")
+
+
 def test_a_new_conversation_keeps_what_was_chosen_and_names_the_one_before(start: Start) -> None:
     with ScriptedServer([ANSWER, AGAIN]) as server:
         program = start(server, "Hello?")
