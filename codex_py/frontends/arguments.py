@@ -143,6 +143,13 @@ class Arguments:
     )
 
 
+_OF_EXEC = (
+    *("image", "output_schema", "output_last_message", "json", "agent_events", "answers"),
+    *("fail_on", "ephemeral", "record", "replay"),
+)
+"""The options that the terminal does not have, and must not ignore."""
+
+
 @frozen
 class SessionTarget:
     """What a session begins with: a prompt, an earlier thread, or both."""
@@ -182,8 +189,10 @@ def terminal_target(arguments: Arguments) -> SessionTarget:
     """Read `[PROMPT]`, `resume [SESSION] [PROMPT]` or `fork [SESSION] [PROMPT]`.
 
     Raises:
-        UsageError: there are too many words.
+        UsageError: there are too many words, or options that only `exec` has.
     """
+    if name := next((name for name in _OF_EXEC if getattr(arguments, name)), None):
+        raise UsageError(f"--{name.replace('_', '-')} needs `codex-py exec`")
     words = [*arguments.words, *arguments.literal_words]
     if arguments.words[:1] in {("resume",), ("fork",)}:
         return replace(_resumed_session(words[1:], arguments), fork=words[0] == "fork")

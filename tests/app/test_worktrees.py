@@ -94,9 +94,7 @@ def test_files_commits_and_removed_folders_count_as_changes(repository: Reposito
         assert not tree.is_unchanged()
         assert f"The changes are in {tree.path}," in tree.remark()
     assert (tree.path / "b.txt").exists()
-    assert repository.warnings == [
-        f"There are changes in {tree.path}, a git worktree, which is kept."
-    ]
+    assert repository.warnings == [f"The git worktree {tree.path} has changes and is kept."]
 
 
 def test_a_mode_or_an_empty_file_is_a_change(repository: Repository) -> None:

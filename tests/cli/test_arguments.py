@@ -5,7 +5,7 @@ import pytest
 from codex_py.cli.arguments import parse_arguments
 from codex_py.cli.commands import COMMANDS, help_text
 from codex_py.errors import ConfigError
-from codex_py.frontends.arguments import Arguments, SessionTarget, exec_target
+from codex_py.frontends.arguments import Arguments, SessionTarget, exec_target, terminal_target
 from codex_py.frontends.command_parser import CommandParser, UsageError
 
 THREAD = "0199a213-81c0-7800-8aa1-bbab2a035a53"
@@ -217,6 +217,12 @@ def test_mistakes_are_told_in_a_sentence(argv: list[str], message: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_exec(*argv)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("argv", [["--ephemeral"], ["--json"], ["-i", "a.png"], ["--replay", "x"]])
+def test_the_terminal_refuses_options_that_it_would_ignore(argv: list[str]) -> None:
+    with pytest.raises(UsageError, match=r"^--[a-z]+ needs `codex-py exec`$"):
+        terminal_target(parse_arguments(argv))
 
 
 def test_help_names_every_option_and_no_other() -> None:

@@ -391,7 +391,7 @@ def test_a_child_works_in_a_tree_of_its_own_that_is_kept_with_its_changes(
     answer = f"(The changes are in {tree}, a git worktree, and not in {apart.cwd}.)"
     assert answer in str(family.requests["parent"][-1].output("w1"))
     told = [item["message"] for item in outcome.items if item["type"] == "error"]
-    assert f"There are changes in {tree}, a git worktree, which is kept." in told
+    assert f"The git worktree {tree} has changes and is kept." in told
     assert str(tree) in json.dumps(family.requests["task"][0].input)
 
 

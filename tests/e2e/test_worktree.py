@@ -70,7 +70,7 @@ def test_a_session_goes_on_in_its_worktree(place: Workplace) -> None:
         first = place.run(server, "--worktree=fix", "prompt")
         thread, path = first.events[0]["thread_id"], Path(first.events[0]["worktree"])
         assert path == place.home / "worktrees" / "fix" / "work"
-        kept = f"warning: There are changes in {path}, a git worktree, which is kept.\n"
+        kept = f"warning: The git worktree {path} has changes and is kept.\n"
         assert first.err == kept
         assert not (place.cwd / "new.txt").exists()
         second = place.rerun("resume", thread, "again")

@@ -141,7 +141,7 @@ async def _leave(adding: Awaitable[Worktree], warn: Callable[[str], None]) -> No
             with locked(tree.path.parent, 0):
                 await asyncio.to_thread(tree.remove)
         else:
-            warn(f"There are changes in {tree.path}, a git worktree, which is kept.")
+            warn(f"The git worktree {tree.path} has changes and is kept.")
     except (CodexError, OSError) as error:
         warn(f"The git worktree {tree.path} could not be removed: {error}")
 
