@@ -14,6 +14,9 @@ HOME_SETTINGS: Final = (
 )
 """Entries of `$CODEX_HOME` that later sessions obey. Neither these nor the home itself can be a writable root."""
 
-HOME_SECRETS: Final = ("auth.json", ".credentials.json", "codex-py/mcp-logins", "codex-py/journal")
-"""Entries of `$CODEX_HOME` that the sandbox hides from commands, if it can: logins, and the journal of files that
-patches replaced, with the lock that all sessions take."""
+HOME_SECRETS: Final = (
+    *("auth.json", ".credentials.json", "codex-py/mcp-logins"),
+    *("codex-py/journal", "codex-py/undo"),
+)
+"""Entries of `$CODEX_HOME` that the sandbox hides from commands, if it can: logins, and the files that `undo` keeps, with
+locks that a command could hold so that nothing more is kept."""

@@ -480,9 +480,12 @@ def test_children_die_with_whoever_started_them(backend: Backend, tmp_path: Path
         sandbox.release()
 
 
-def test_logins_and_the_lock_of_the_home_are_hidden(backend: Backend, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lock", ["codex-py/journal/lock", "codex-py/undo/hash/lock"])
+def test_logins_and_the_locks_of_the_home_are_hidden(
+    backend: Backend, tmp_path: Path, lock: str
+) -> None:
     home, work = tmp_path / "home", tmp_path / "work"
-    login, lock = "codex-py/mcp-logins/server/login.json", "codex-py/journal/lock"
+    login = "codex-py/mcp-logins/server/login.json"
     for folder in (work, (home / login).parent, (home / lock).parent):
         folder.mkdir(parents=True)
     for name in ("auth.json", "config.toml", login, lock):
