@@ -234,7 +234,8 @@ def undo_problem(home: Path, cwd: Path, environment: Mapping[str, str]) -> str |
         reason = (snapshots_of(home, cwd, environment).store.path / _PROBLEM).read_text("utf-8")
     except OSError:
         return None
-    return f"What commands change here is not kept: {reason}."
+    # On a full disk, the file is empty.
+    return f"What commands change here is not kept: {reason or 'the disk was full'}."
 
 
 def snapshots_of(home: Path, cwd: Path, environment: Mapping[str, str]) -> Snapshots:

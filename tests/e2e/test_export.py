@@ -1,13 +1,16 @@
 """`codex-py sessions export` after a real session."""
 
 import json
+import resource
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
-from tests.support.program import Workplace, run_codex_py
+from tests.support.program import Workplace, environment, run_codex_py
 
 
 def exported(place: Workplace, *words: str) -> tuple[int, str, str]:
@@ -49,6 +52,27 @@ def test_a_session_is_exported_in_each_form(place: Workplace, thread_id: str) ->
     kinds = [item["type"] for item in data["items"]]
     assert kinds == ["user_message", "command_execution", "agent_message", "turn_time"]
     assert data["usage"]["input_tokens"] == 200
+
+
+@pytest.mark.parametrize("words", [["-o", "talk.html"], ["--portable", "-o", "talk.html"]])
+def test_an_export_that_cannot_be_written_leaves_the_file_as_it_was(
+    place: Workplace, thread_id: str, words: list[str]
+) -> None:
+    page = place.cwd / "talk.html"
+    page.write_text("old", encoding="utf-8")
+    before = sorted(place.cwd.iterdir())
+    done = subprocess.run(
+        [sys.executable, "-m", "codex_py", "sessions", "export", thread_id, *words],
+        cwd=place.cwd,
+        # Else Python might write half of a module.
+        env=environment(place.home, {"PYTHONDONTWRITEBYTECODE": "1"}),
+        capture_output=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
+        check=False,
+    )
+    told = b"Error: cannot write 'talk.html': File too large\n"
+    assert (done.returncode, done.stderr[-len(told) :]) == (1, told)
+    assert (page.read_text(encoding="utf-8"), sorted(place.cwd.iterdir())) == ("old", before)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,8 +74,21 @@ def _export_portable(session: Path, path: Path, environment: Mapping[str, str]) 
 
 @contextmanager
 def _opened(path: Path) -> Generator[BinaryIO]:
+    """A private file for writing. What was there is replaced when all is written, and stays if that fails."""
+    temporary: Path | None = None
     try:
-        with os.fdopen(open_emptied(path), "wb") as file:
+        is_own = path.is_file() and path.stat().st_uid == os.geteuid()
+        if not path.is_symlink() and (is_own or not path.exists()):
+            descriptor, name = tempfile.mkstemp(prefix=".export-", dir=path.parent)
+            temporary = Path(name)
+        else:
+            descriptor = open_emptied(path)
+        with os.fdopen(descriptor, "wb") as file:
             yield file
+        if temporary is not None:
+            temporary.replace(path)
     except OSError as error:
         raise CodexError(f"cannot write {str(path)!r}: {error.strerror}") from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)

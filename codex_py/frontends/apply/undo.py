@@ -111,7 +111,8 @@ def _undo(journal: Journal, options: _RedoOptions, number: int | None, *others: 
             print_json({"error": cause, "diff": error.diff})
         else:
             print_out(printable(error.diff))
-            tell("--force undoes it all the same; what it replaces is kept.")
+            advice = "--force undoes it all the same, and keeps what it replaces"
+            raise EditedSince(f"{error}; {advice}", error.diff) from error
         raise
     if not options.show:
         return _carry_out(plan, as_json=options.json)

@@ -66,7 +66,7 @@ def test_an_edit_since_stops_it_unless_forced(journal: Journal):
     assert outcome(undo(journal)) == (
         7,
         diff,
-        f"--force undoes it all the same; what it replaces is kept.\nError: {message}\n",
+        f"Error: {message}; --force undoes it all the same, and keeps what it replaces\n",
     )
     told = undo(journal, "--json")
     assert told.returncode == 7
