@@ -20,6 +20,7 @@ from codex_py.frontends.tui.panel import yes_or_no
 from codex_py.frontends.tui.picker import Picker, Row
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.theme import PROMPT
+from codex_py.patch.files.change import Entry
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.turns import recover_turns, undo_problem
 from codex_py.patch.undo import EditedSince, UndoPlan, find_patch, newest_undo, plan_undo
@@ -183,32 +184,39 @@ async def _take_back(context: CommandContext, _: str, *, redo: bool = False) -> 
     home, cwd = context.config.home, context.config.cwd
     environment = context.surface.safe_environment
 
-    def find() -> tuple[Journal, int]:
+    def find() -> tuple[Journal, int, Entry]:
         journal = Journal(home, cwd)
         journal.recover()
         recover_turns(home, cwd, environment)
-        return journal, newest_undo(journal) if redo else find_patch(journal).number
+        entry = find_patch(journal, newest_undo(journal) if redo else None)
+        return journal, entry.number, find_patch(journal, entry.undoes) if redo else entry
 
     def work(*, force: bool = False) -> tuple[UndoPlan, str]:
         plan = plan_undo(journal, number, force=force)
         plan.commit()
         return plan, ", ".join(os.path.relpath(change.path, cwd) for change in plan.changes)
 
-    journal, number = await asyncio.to_thread(find)
+    async def confirmed(title: str, reason: str) -> bool | None:
+        question: Fragments = [("bold", title), ("", f"\n\n{reason}")]
+        return await context.surface.panels.show(yes_or_no(question, "Yes, do it", "No"))
+
+    journal, number, undone = await asyncio.to_thread(find)
+    what, session = undone.name, context.conversation.session
+    if undone.turn and session is not None and undone.turn.thread_id == session.thread_id:
+        what = f"turn {undone.turn.number}"
+    elif undone.turn and not await confirmed(
+        f"{'Do' if redo else 'Undo'} {what}{' again' if redo else ''}?",
+        "It belongs to another conversation in this folder.",
+    ):
+        return
     try:
         plan, paths = await asyncio.to_thread(work)
     except EditedSince as error:
         context.transcript.notice(str(error), "warning")
         context.transcript.print(diff_cell(error.diff, fold=False))
-        question: Fragments = [
-            ("bold", "Do it all the same?"),
-            ("", "\n\nWhat it replaces is kept."),
-        ]
-        if not await context.surface.panels.show(yes_or_no(question, "Yes, do it", "No")):
+        if not await confirmed("Do it all the same?", "What it replaces is kept."):
             return
         plan, paths = await asyncio.to_thread(work, force=True)
-    undone = find_patch(plan.journal, plan.entry.undoes) if redo else plan.entry
-    what = "the patch" if undone.turn is None else f"turn {undone.turn.number}"
     context.transcript.notice(f"{'Made again' if redo else 'Undid'} {what}: {paths}")
     if plan.unkept:
         context.transcript.notice(f"Not brought back: {', '.join(plan.unkept)}")

@@ -218,3 +218,27 @@ def test_an_undo_asks_before_it_overwrites_an_edit(start: Start, place: Workplac
         program.wait_for("Made again turn 1: a.txt")
         # What the undo replaced.
         assert (place.cwd / "a.txt").read_text(encoding="utf-8") == "mine\n"
+
+
+def test_an_undo_asks_before_it_reaches_into_another_conversation(
+    start: Start, place: Workplace
+) -> None:
+    call = ev_function_call("call_1", "exec_command", {"cmd": "echo theirs > a.txt"})
+    with ScriptedServer([[*call, ev_completed()], ANSWER]) as server:
+        program = start(server, "-s", "danger-full-access", "Write it.", columns=240)
+        program.wait_for("Hello you.")
+        program.wait_until(lambda: program.title == "work")
+        program.type("/new\r")
+        program.wait_for("/resume")
+        program.type("/undo\r")
+        program.wait_for("It belongs to another conversation")
+        program.type("n")
+        program.wait_for("Ask codex-py")
+        assert (place.cwd / "a.txt").exists()
+        program.type("/undo\r")
+        program.wait_for("It belongs to another conversation")
+        program.type("y")
+        program.wait_until(
+            lambda: re.search(r"Undid turn 1 of session \S+: a.txt", program.text) is not None
+        )
+        assert not (place.cwd / "a.txt").exists()
