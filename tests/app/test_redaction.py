@@ -41,6 +41,12 @@ def test_keys_of_the_user_are_taken_out_whatever_they_look_like(tmp_path: Path) 
     )
 
 
+def test_a_key_in_json_is_taken_out(tmp_path: Path) -> None:
+    key = 'first "line"\nsecond\\line'
+    redact = Redactor({"MY_SECRET": key}, tmp_path)
+    assert redact(json.dumps({"env": key})) == '{"env": "[redacted]"}'
+
+
 def test_other_text_stays(tmp_path: Path) -> None:
     redact = Redactor({}, tmp_path)
     text = (

@@ -84,6 +84,16 @@ def test_a_portable_session_has_no_paths_and_no_keys(place: Workplace, exported:
     assert f"Look at {mark}:cwd>/, {mark}:codex_home>/x and {mark}:home>." in text
 
 
+def test_the_name_of_a_portable_session_has_no_keys(place: Workplace, exported: Path) -> None:
+    index = place.home / "session_index.jsonl"
+    index.write_text(index.read_text("utf-8").replace("my work", f"try {GITHUB}"), "utf-8")
+    assert sessions(place, "export", "--last", "--portable", "-o", "again")[0] == 0
+    assert exported.exists()
+    assert (
+        json.loads((place.cwd / "again").read_bytes().splitlines()[0])["name"] == "try [redacted]"
+    )
+
+
 def test_a_session_goes_on_in_another_folder(exported: Path, other: Workplace) -> None:
     code, text, told = sessions(other, "import", str(exported))
     thread_id = text.split()[-1].rstrip(".")

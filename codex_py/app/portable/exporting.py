@@ -57,7 +57,7 @@ def export_portable(path: Path, environment: Mapping[str, str], file: BinaryIO) 
         "written_by": f"codex-py {__version__}",
         "mark": mark,
         "thread_id": meta.id,
-        "name": thread_names(home).get(meta.id),
+        "name": redact(thread_names(home).get(meta.id, "")) or None,
         "commit": git_info(Path(meta.cwd)).get("commit_hash"),
         "patch": redact(patch) or None,
     }

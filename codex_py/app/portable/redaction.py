@@ -3,6 +3,7 @@
 Found are the values of the user's own keys, and text in the well-known form of one. Other secrets, such as passwords, stay.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -53,6 +54,8 @@ class Redactor:
         known = named.union(_strings(stored_fields(home / "auth.json")))
         # A path leads to a key, and is none.
         values = {v for v in known if len(v) >= _SHORTEST and not v.startswith("/")}
+        # In the output of many tools, they are in JSON.
+        values |= {json.dumps(value)[1:-1] for value in values}
         own = {value: re.escape(value) for value in sorted(values, key=len, reverse=True)}
         forms = {**own, **_FORMS}.items()
         self._forms = {part: re.compile(form, re.DOTALL) for part, form in forms}
