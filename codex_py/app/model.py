@@ -14,7 +14,7 @@ import httpx
 from codex_py import __version__
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
-from codex_py.app.provider_findings import fitted
+from codex_py.app.providers.findings import fitted
 from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
 from codex_py.config.schema import DEFAULTS

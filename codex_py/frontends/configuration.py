@@ -99,7 +99,7 @@ def _session_config(
 ) -> Config:
     config = read_config(arguments, environment, flags)
     if arguments.oss:
-        find = load("codex_py.app.local_servers:local_settings")
+        find = load("codex_py.app.providers.local_servers:local_settings")
         wanted = arguments.local_provider or config.oss_provider
         local = find(config, wanted, arguments.model, environment)
         config = read_config(arguments, environment, {**flags, **local})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.app.local_servers import listed_models
+from codex_py.app.providers.local_servers import listed_models
 from codex_py.config.config import load_config
 from codex_py.errors import ModelError
 from codex_py.model.providers import resolve_provider

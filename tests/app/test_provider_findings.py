@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.app.provider_findings import fitted, remember
+from codex_py.app.providers.findings import fitted, remember
 from codex_py.model.providers import resolve_provider
 
 GROQ = resolve_provider("groq", {})

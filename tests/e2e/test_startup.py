@@ -27,7 +27,11 @@ NOT_IN_A_PLAIN_TURN = {
     ),
     *("tree_sitter", "unidiff", "yaml"),
     # Other providers, and servers on this machine.
-    *("codex_py.app.local_servers", "codex_py.app.provider_list", "codex_py.app.provider_trial"),
+    *(
+        "codex_py.app.providers.local_servers",
+        "codex_py.app.providers.listing",
+        "codex_py.app.providers.trial",
+    ),
     *("codex_py.model.anthropic", "codex_py.model.chat", "codex_py.model.text"),
     # Features that nothing asks for.
     *("codex_py.app.features.functions", "codex_py.app.features.notify", "codex_py.app.resumed"),

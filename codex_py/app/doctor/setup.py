@@ -8,7 +8,7 @@ from pathlib import Path
 from codex_py.app.doctor.check import Check, Result
 from codex_py.app.doctor.machine import home_check, sandbox_check
 from codex_py.app.model import configured_provider
-from codex_py.app.provider_trial import first_answer
+from codex_py.app.providers.trial import first_answer
 from codex_py.app.stored_login import masked
 from codex_py.app.user_programs import UserPrograms, user_programs
 from codex_py.config.check import dotted, unused_keys

@@ -8,7 +8,7 @@ from typing import Final
 
 from codex_py.app.next_request import next_request
 from codex_py.app.options import SessionOptions
-from codex_py.app.provider_list import catalogue_of_codex
+from codex_py.app.providers.listing import catalogue_of_codex
 from codex_py.app.settings import configured_choices
 from codex_py.frontends.admin.command import command_config, command_parser
 from codex_py.frontends.arguments import Arguments

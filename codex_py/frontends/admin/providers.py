@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from codex_py.app.model import named_provider
-from codex_py.app.provider_findings import remember
-from codex_py.app.provider_list import (
+from codex_py.app.providers.findings import remember
+from codex_py.app.providers.listing import (
     ListedModel,
     ListedProvider,
     listed_models_of_all,
     listed_providers,
     model_to_try,
 )
-from codex_py.app.provider_trial import advice, tried
+from codex_py.app.providers.trial import advice, tried
 from codex_py.errors import CodexError
 from codex_py.frontends.admin.command import command_config, command_parser, print_table, required
 from codex_py.frontends.streams import print_json, print_out, tell

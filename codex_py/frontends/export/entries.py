@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from codex_py.frontends.diffs import ShownFile, read_diff
+from codex_py.frontends.item_text import AGENT_VERBS, result_text, script_of, search_words
 from codex_py.frontends.plain_text import command_output, plain
 from codex_py.frontends.terminal import took
-from codex_py.frontends.wording import AGENT_VERBS, result_text, script_of, search_words
 from codex_py.protocol import events
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.plans import without_tags

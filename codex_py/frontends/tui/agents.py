@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from prompt_toolkit.formatted_text import ANSI, split_lines, to_formatted_text
 
 from codex_py.app.thread import thread_items
+from codex_py.frontends.item_text import script_of
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.fitting import Fragments, joined, panel_size, shortened, wrapped
 from codex_py.frontends.tui.key_codes import bind
@@ -14,7 +15,6 @@ from codex_py.frontends.tui.panel import Panel
 from codex_py.frontends.tui.picker import Row
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.transcript import Transcript
-from codex_py.frontends.wording import script_of
 from codex_py.protocol import events
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from prompt_toolkit.formatted_text import fragment_list_to_text
 from rich.console import RenderableType
 from rich.text import Text
 
+from codex_py.frontends.item_text import script_of
 from codex_py.frontends.plain_text import plain
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.cells.command import elsewhere
@@ -18,7 +19,6 @@ from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import Theme
 from codex_py.frontends.tui.transcript import Transcript
-from codex_py.frontends.wording import script_of
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.events import Change
 from codex_py.protocol.json_fields import json_or

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from codex_py.execpolicy.safety import is_known_safe
 from codex_py.execpolicy.words import Command, plain_script
+from codex_py.frontends.item_text import LONGEST_SCRIPT, script_of
 from codex_py.frontends.plain_text import command_output, cut
 from codex_py.frontends.terminal import took
 from codex_py.frontends.tui.cells.layout import (
@@ -18,7 +19,6 @@ from codex_py.frontends.tui.cells.layout import (
     one_line,
 )
 from codex_py.frontends.tui.theme import Theme
-from codex_py.frontends.wording import LONGEST_SCRIPT, script_of
 from codex_py.protocol.events import CommandExecution
 
 _COMMAND_HEAD, _COMMAND_TAIL = 4, 1

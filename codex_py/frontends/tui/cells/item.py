@@ -7,6 +7,12 @@ from rich.console import RenderableType
 from rich.styled import Styled
 from rich.text import Text
 
+from codex_py.frontends.item_text import (
+    AGENT_VERBS,
+    one_line_json,
+    result_text,
+    search_words,
+)
 from codex_py.frontends.plain_text import cut
 from codex_py.frontends.terminal import took
 from codex_py.frontends.tui.blocks import Block, Prose
@@ -15,12 +21,6 @@ from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked, 
 from codex_py.frontends.tui.cells.patch import change_cell, changing_cell
 from codex_py.frontends.tui.markdown import Code, Markdown
 from codex_py.frontends.tui.theme import Theme
-from codex_py.frontends.wording import (
-    AGENT_VERBS,
-    one_line_json,
-    result_text,
-    search_words,
-)
 from codex_py.protocol import events
 from codex_py.protocol.json_fields import (
     as_object,

@@ -12,6 +12,7 @@ from codex_py.config.model_name import split_model
 from codex_py.errors import CodexError
 from codex_py.frontends.configuration import sandbox_summary
 from codex_py.frontends.cost import CostReport
+from codex_py.frontends.item_text import script_of
 from codex_py.frontends.terminal import aligned, duration, printable
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.composer import Submission
@@ -19,7 +20,6 @@ from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.panel import yes_or_no
 from codex_py.frontends.tui.picker import Picker, Row
 from codex_py.frontends.tui.theme import terminal_theme
-from codex_py.frontends.wording import script_of
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 from codex_py.protocol.mcp import McpServers, McpServerStatus
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS

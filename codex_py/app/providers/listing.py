@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from codex_py.app.local_servers import listed_models
 from codex_py.app.model import named_provider
 from codex_py.app.prices import price_of
+from codex_py.app.providers.local_servers import listed_models
 from codex_py.config.config import Config
 from codex_py.errors import ConfigError, ModelError
 from codex_py.instructions import instruction_text
