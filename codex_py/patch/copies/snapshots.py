@@ -190,7 +190,7 @@ class Snapshots:
                     unkept[os.fsdecode(name)] = (
                         (found.st_size, found.st_mtime_ns) if is_file else (0, 0)
                     )
-        removed = [name for name in left_out if name in set(changed)]
+        removed = set(changed).intersection(left_out)
         has_changed = bool(copied or removed or not tree)
         if has_changed:
             tree = self._written(copied, removed)
@@ -201,7 +201,7 @@ class Snapshots:
             (self.store.path / "state").write_text(json.dumps(state), encoding="ascii")
         return Snapshot(tree, modes, unkept)
 
-    def _written(self, copied: Sequence[bytes], removed: Sequence[bytes]) -> str:
+    def _written(self, copied: Iterable[bytes], removed: Iterable[bytes]) -> str:
         """Bring the index up to date; the id of its tree."""
         (self.store.path / "state").unlink(missing_ok=True)
         add = ("--add", "--remove", "--replace")
