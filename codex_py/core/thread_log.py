@@ -80,13 +80,6 @@ class ThreadState:
     """Absolute; None if the thread is not saved."""
 
 
-@frozen
-class _Recorded:
-    type: str
-    place: Place
-    encoded: EncodedItem
-
-
 class ThreadLog:
     """Every item is in the session file before it is shown.
 
@@ -108,8 +101,8 @@ class ThreadLog:
         text = thread.instructions
         self._base = [message("developer", [input_text(text)])] if text.strip() else []
         self._items = [*self._base, *thread.items]
-        self._response: list[_Recorded] = []
-        """The items of the running response, in the order of their coming."""
+        self._response: list[tuple[Place, str, EncodedItem]] = []
+        """The items of the running response with their places and types, in the order of their coming."""
         self._told_model = thread.model
         self._context_is_current = thread.model is None
 
@@ -184,19 +177,17 @@ class ThreadLog:
     def record(self, item: ResponseItem | Note, place: Place) -> None:
         """Write an item of the running response to the session file."""
         kind = "message" if isinstance(item, Note) else item.type
-        self._response.append(recorded := _Recorded(kind, place, item.encoded()))
-        self._recorder.response_item(recorded.encoded, place)
+        self._response.append((place, kind, encoded := item.encoded()))
+        self._recorder.response_item(encoded, place)
 
     def settle(self, *, whole: bool) -> None:
         """Add the items of the response to the history. `whole`: the response is complete."""
-        own = [each for each in self._response if not each.place.is_output]
-        if whole and own and (last := max(own, key=lambda each: each.place)).type == "reasoning":
-            place = last.place._replace(
-                position=last.place.position + 1, arrival=last.place.arrival + 1
-            )
-            self._response.append(_Recorded(COMPLETED, place, last.encoded))
+        own = {place: kind for place, kind, _ in self._response if not place.is_output}
+        if whole and own and own[last := max(own)] == "reasoning":
+            place = last._replace(position=last.position + 1, arrival=last.arrival + 1)
+            self._response.append((place, COMPLETED, EncodedItem(b"")))
             self._recorder.event_msg({"type": COMPLETED}, place)
-        self._items += (each.encoded for each in in_order(self._response))
+        self._items += in_order(self._response)
         self._response.clear()
 
     def abort(self, error: CodexError | None) -> None:

@@ -5,7 +5,7 @@ before later calls of its response. A `Place` in the line says where the item be
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 
 class Place(NamedTuple):
@@ -25,34 +25,27 @@ COMPLETED = "response_completed"
 """The type of a mark behind the last item of a complete response, if that item is reasoning."""
 
 
-class Placed(Protocol):
-    @property
-    def type(self) -> str: ...
-    @property
-    def place(self) -> Place | None: ...
+T = TypeVar("T")
 
 
-PlacedT = TypeVar("PlacedT", bound=Placed)
-
-
-def in_order(items: Iterable[PlacedT]) -> list[PlacedT]:
+def in_order(items: Iterable[tuple[Place, str, T]]) -> list[T]:
     """The items of one response in the order of the history, without those that must not be sent.
 
     Providers refuse reasoning without the item that followed it, as after a broken stream. That item is missing too if it was
     a call of an earlier attempt, which the history already has.
+
+    Args:
+        items: each behind its place and its type.
     """
-    placed = sorted(
-        ((place, item) for item in items if (place := item.place) is not None),
-        key=lambda each: each[0],
-    )
-    arrivals = {place.arrival for place, _ in placed if not place.is_output}
-    kept: list[PlacedT] = []
+    placed = sorted(items, key=lambda each: each[0])
+    arrivals = {place.arrival for place, _, _ in placed if not place.is_output}
+    kept: list[T] = []
     is_followed = False
-    for place, item in reversed(placed):
+    for place, kind, item in reversed(placed):
         if not place.is_output:
-            if item.type == "reasoning" and not (is_followed and place.arrival + 1 in arrivals):
+            if kind == "reasoning" and not (is_followed and place.arrival + 1 in arrivals):
                 continue
             is_followed = True
-        if item.type != COMPLETED:
+        if kind != COMPLETED:
             kept.append(item)
     return kept[::-1]

@@ -158,8 +158,9 @@ def by_response(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 def _in_order(entries: Sequence[Entry]) -> Iterator[Entry]:
     """Put the items of each response in the order of the history. A call without an output gets one that says `aborted`."""
     for group in by_response(entries):
-        is_placed = group[0].place is not None
-        yield from in_order([*group, *_aborted(group)]) if is_placed else group
+        whole = [*group, *_aborted(group)]
+        placed = [(each.place, each.type, each) for each in whole if each.place is not None]
+        yield from in_order(placed) if placed else group
 
 
 def _aborted(response: Sequence[Entry]) -> Iterator[Entry]:

@@ -52,12 +52,10 @@ class FakeConversation:
 
     def record(self, item: ResponseItem | Note, place: Place) -> None:
         self.log.append(f"record {getattr(item, 'call_id', '')}{getattr(item, 'output', '')}")
-        self._response.append(
-            SimpleNamespace(type=getattr(item, "type", ""), place=place, item=item)
-        )
+        self._response.append((place, getattr(item, "type", ""), item))
 
     def settle(self, *, whole: bool) -> None:
-        self.items += [each.item.encoded() for each in in_order(self._response)]
+        self.items += [item.encoded() for item in in_order(self._response)]
         self._response = []
 
     def emit(self, event: Event) -> None:
