@@ -10,8 +10,8 @@ from codex_py.frontends.streams import READER_LEFT, print_json
 MEANINGS: Final[dict[int, str]] = {
     ExitCode.DONE: "done",
     ExitCode.TURN_FAILED: "the turn failed; the folder is neither trusted nor in a git repository; what a command names"
-    " or needs is not there (a patch, a server, a login); a file could not be read or written; `doctor` found a failure",
-    ExitCode.USAGE: "the command line is wrong: an option; a folder, file or session that it names; no prompt",
+    " or needs is not there, or in use (a patch, a session, a server, a login); a file could not be read or written; `doctor` found a failure",
+    ExitCode.USAGE: "the command line is wrong: an option; a folder or file that it names, or the session to go on with; no prompt",
     ExitCode.SCHEMA: "the final answer breaks `--output-schema`",
     ExitCode.DENIED: "something was refused, with `--fail-on denied`",
     ExitCode.SANDBOX: "nothing on this machine can hold a command (`codex-py sandbox`)",
