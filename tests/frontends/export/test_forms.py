@@ -204,5 +204,5 @@ def test_people_get_the_two_ends_of_a_long_output_and_programs_all_of_it() -> No
 def test_a_suffix_that_names_no_form_is_a_mistake() -> None:
     assert writer_for(Path("a.HTML")) is writer_for(None, "html")
     assert writer_for(None) is writer_for(Path("a.markdown")) is writer_for(Path("a"))
-    with pytest.raises(UsageError, match="md, json, html"):
+    with pytest.raises(UsageError, match=r"\.md, \.json, \.html, not a\.pdf"):
         writer_for(Path("a.pdf"))
