@@ -83,10 +83,26 @@ class TurnRecorder:
     def patched(self, files: Iterable[PatchedFile], number: int | None) -> None:
         """Add a patch that was written. `number`: that of its entry in the journal; None if it has none."""
         self._changes += 1
-        (self._net if self._before is None else self._later).add(files)
         if number is not None:
             self._patches.append(number)
             self._write_record()
+            files = self._where_written(files, number)
+        (self._net if self._before is None else self._later).add(files)
+
+    def _where_written(self, files: Iterable[PatchedFile], number: int) -> Iterable[PatchedFile]:
+        """The files of a patch without links in their paths, as those of copies are. Later, links may lead elsewhere."""
+        with suppress(DamagedEntry):
+            changes = self._journal.read(number, with_contents=False).changes
+            places = {Path(change.path): Path(change.location) for change in changes}
+            return [
+                replace(
+                    file,
+                    path=places.get(file.path, file.path),
+                    move_to=file.move_to and places.get(file.move_to, file.move_to),
+                )
+                for file in files
+            ]
+        return files
 
     def copy_before(self) -> None:
         """Copy the work tree, unless this turn has a copy. If that fails, `undo_problem` says why."""
@@ -139,11 +155,11 @@ class TurnRecorder:
         try:
             changes = self._changes_of_commands()
             self._add_later(changes)
-            diff = self._net.diff(self._cwd)
+            diff = self._net.diff(Path(os.path.realpath(self._cwd)))
             if is_kept and diff:
                 number = self._number(prompts, is_new=is_new)
                 turn = TurnOfEntry(self._thread_id, number, tuple(self._patches))
-                self._journal.record(_entry(self._net, changes, turn, self._journal))
+                self._journal.record(_entry(self._net, changes, turn))
                 self._last_number = number
             return diff
         finally:
@@ -258,7 +274,7 @@ def _recover(home: Path, record: "_Record", environment: Mapping[str, str]) -> N
     number = _last_number(journal, record.thread_id) + 1
     turn = TurnOfEntry(record.thread_id, number, tuple(record.patches), is_cut_off=True)
     if net.files():
-        journal.record(_entry(net, changes, turn, journal))
+        journal.record(_entry(net, changes, turn))
 
 
 @frozen
@@ -295,36 +311,29 @@ def _last_number(journal: Journal, thread_id: str) -> int:
     return last
 
 
-def _entry(net: NetChanges, changes: Changes, turn: TurnOfEntry, journal: Journal) -> Entry:
+def _entry(net: NetChanges, changes: Changes, turn: TurnOfEntry) -> Entry:
     """A journal entry for changes that are already in place."""
-    # Where a patch wrote was decided then. A copy goes through no link, and a folder may be one by now.
-    locations: dict[str, str] = {}
-    for number in turn.patches:
-        with suppress(DamagedEntry):
-            patch = journal.read(number, with_contents=False)
-            locations |= {change.path: change.location for change in patch.changes}
     known, unkept = list[FileChange](), [*changes.unkept]
     for file in net.files():
-        path = str(file.path)
         if net.is_known(file.path):
-            known.append(_change(file, locations.get(path, path)))
+            known.append(_change(file))
         else:
-            unkept.append(path)
+            unkept.append(str(file.path))
     return Entry(known, made=changes.folders, turn=replace(turn, unkept=tuple(unkept)))
 
 
-def _change(file: PatchedFile, location: str) -> FileChange:
+def _change(file: PatchedFile) -> FileChange:
     mode = file.new_mode
     before: Status | None = None
     if file.old is not None:
         old_mode = file.old_mode or stat.S_IFREG | 0o644
         # Nobody has noted whose it was. Root, who gives files back, leaves it with the owner of the folder.
-        near = next(path for path in Path(location).parents if path.is_dir()).stat()
+        near = next(path for path in file.path.parents if path.is_dir()).stat()
         before = Status(0, 0, old_mode, len(file.old), 0, near.st_uid, near.st_gid)
     is_link = mode is not None and stat.S_ISLNK(mode)
     return FileChange(
         str(file.path),
-        location,
+        str(file.path),
         before,
         old=file.old,
         new=file.new,

@@ -14,6 +14,7 @@ from tests.support.patching import tree
 from tests.support.program import Workplace, run_codex_py
 
 DONE = [*ev_message("done"), ev_completed()]
+INTO_LINKED = "*** Begin Patch\n*** Update File: linked/b\n@@\n-b\n+patched\n*** End Patch"
 
 
 def work(place: Workplace, line: str, *args: str) -> None:
@@ -145,6 +146,29 @@ def test_turns_are_undone_together_or_not_at_all(place: Workplace):
     assert (run(place, "redo")[0], run(place, "redo")[0]) == (0, 0)
     assert files(tree(place.cwd)) == files(last)
     assert run(place, "redo")[0] == 1
+
+
+def test_a_patch_through_a_link_is_undone_where_it_wrote(place: Workplace, tmp_path: Path):
+    before = files(tree(place.cwd))
+    patch = (
+        "*** Begin Patch\n*** Update File: link\n@@\n-edited by the user\n+patched\n*** End Patch"
+    )
+    calls = [
+        ev_function_call("c1", "exec_command", {"cmd": "ln -s src linked"}),
+        ev_function_call("c2", "apply_patch", {"input": patch}),
+        ev_function_call("c3", "apply_patch", {"input": INTO_LINKED}),
+        ev_function_call("c4", "exec_command", {"cmd": f"ln -sfn {tmp_path} linked"}),
+    ]
+    with ScriptedServer([*([*call, ev_completed()] for call in calls), DONE]) as server:
+        diff = place.run(server).events[-1]["diff"]
+    assert [line for line in diff.splitlines() if line.startswith("diff ")] == [
+        "diff --git a/a b/a",
+        "diff --git a/linked b/linked",
+        "diff --git a/src/b b/src/b",
+    ]
+    assert run(place, "undo")[0] == 0
+    assert files(tree(place.cwd)) == before
+    assert not (tmp_path / "b").exists()
 
 
 def test_an_edit_between_two_turns_is_not_overwritten(place: Workplace):
