@@ -117,10 +117,13 @@ class TurnRecorder:
         try:
             recover_turns(self._home, self._cwd, self._environment, self._snapshots)
             self._before = self._snapshots.take()
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-            self._record = os.open(self._record_path, flags, 0o600)
+            flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+            new = self._record_path.with_suffix(".new")
+            self._record = os.open(new, flags, 0o600)
             lock(self._record, 0)
             self._write_record()
+            # Others see it whole and locked.
+            new.rename(self._record_path)
             problem.unlink(missing_ok=True)
         except (SnapshotError, OSError) as error:
             self._before = None
@@ -228,16 +231,18 @@ def recover_turns(
     pattern = f"{own.store.path.name if own else '*'}/*.turn"
     for path in sorted(stores(home).glob(pattern)):
         # One that is locked is of a turn that runs.
-        with suppress(OSError, ValueError, TypeError):
+        with suppress(OSError):
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
+                lock(descriptor, 0)
                 record = _Record.read(descriptor)
                 if own is None and not Path(record.cwd).is_relative_to(cwd):
                     continue
-                lock(descriptor, 0)
                 _recover(home, record, environment)
             except (SnapshotError, PatchError) as error:
                 told.append(f"A turn was cut off and cannot be undone: {error}.")
+            except (ValueError, TypeError, LookupError, AttributeError):
+                told.append("A turn was cut off and cannot be undone: its record is damaged.")
             finally:
                 os.close(descriptor)
             path.unlink()
@@ -294,7 +299,7 @@ class _Record:
 
     @classmethod
     def read(cls, descriptor: int) -> Self:
-        """Raises a `ValueError` or `TypeError` if it is not whole."""
+        """Raises a `ValueError`, `TypeError`, `LookupError` or `AttributeError` if it is damaged."""
         found = json.loads(os.pread(descriptor, 1 << 26, 0))
         copy = found.pop("before")
         unkept = {name: (size, mtime) for name, (size, mtime) in copy.pop("unkept").items()}

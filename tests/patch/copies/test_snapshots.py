@@ -13,6 +13,7 @@ import pytest
 from codex_py.patch.copies import store
 from codex_py.patch.copies.snapshots import Changes, Snapshots
 from codex_py.patch.copies.store import SnapshotError
+from codex_py.patch.turns import TurnRecorder, recover_turns
 
 Version: TypeAlias = tuple[int, bytes]
 Change: TypeAlias = tuple[str, Version | None, Version | None]
@@ -269,6 +270,23 @@ def test_the_home_of_the_program_is_not_copied(root: Path):
     before = snapshots.take()
     (home / "auth.json").write_text("other", encoding="utf-8")
     assert snapshots.changes(before, snapshots.take()) == ([], [], [])
+
+
+@pytest.mark.parametrize("left", [b"", b'{"root": "/"', b"{}", b"[]"])
+def test_a_damaged_record_of_a_turn_is_told_of_once(root: Path, left: bytes) -> None:
+    home = root.parent / "home"
+    recorder = TurnRecorder(home, root, os.environ, "thread")
+    recorder.copy_before()
+    (record,) = copies(root).store.path.glob("thread.*")
+    assert recover_turns(home, root, os.environ) == []
+    recorder.end_turn(1, is_new=True)
+    assert not record.exists()
+    record.write_bytes(left)
+    assert recover_turns(home, root, os.environ) == [
+        "A turn was cut off and cannot be undone: its record is damaged."
+    ]
+    # Stores with a record are never pruned.
+    assert not record.exists()
 
 
 def test_a_store_that_is_too_large_is_begun_anew(
