@@ -465,7 +465,7 @@ def test_the_time_ends_a_running_command(place: Workplace) -> None:
     again = talk(place, server, "max_time=60", resume=told.thread_id)
     assert again.last["type"] == "turn.completed"
     (output,) = (i for i in server.requests[0].input if i["type"] == "function_call_output")
-    assert "aborted: budget reached: the 3 seconds" in output["output"]
+    assert "aborted: budget reached: `max_time` (3 s)" in output["output"]
 
 
 def test_the_time_ends_the_start_of_a_server(place: Workplace) -> None:

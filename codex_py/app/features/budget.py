@@ -154,7 +154,7 @@ class BudgetFeature:
 
     def _end_of_time(self) -> None:
         limit_s = self.limits.max_time
-        reason = f"the {limit_s:g} seconds of `max_time` are over"
+        reason = f"`max_time` ({limit_s:g} s) is over"
         error = self.stop(limit_reached(reason, "wall_clock", ExitCode.WALL_CLOCK))
         for thread in [*self._running]:
             thread.end(error)
@@ -194,8 +194,7 @@ class BudgetFeature:
         raise ConfigError(
             f"the cost cannot be limited because the price of {model!r} is not known; write it into"
             f" config.toml: [{name}] with `input = 2.0`, `cached_input = 0.2` and `output = 10.0`,"
-            " in dollars for a million tokens",
-            key=("budget", "max_cost"),
+            " in dollars for a million tokens"
         )
 
 
