@@ -8,6 +8,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 _POLL_S = 0.01
 _NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
@@ -53,6 +54,28 @@ def open_emptied(path: Path) -> int:
         os.close(opened)
         raise
     return opened
+
+
+@contextmanager
+def written_whole(path: Path, *, replaces: bool = True) -> Generator[BinaryIO]:
+    """A private file for writing, which gets its name when all of it is written.
+
+    Raises:
+        FileExistsError: there is one of that name, and this `replaces` none.
+        OSError: it cannot be written.
+    """
+    part = path.with_name(f".part-{os.urandom(8).hex()}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    opened = os.open(part, flags, 0o600)
+    try:
+        with os.fdopen(opened, "wb") as file:
+            yield file
+        if replaces:
+            part.replace(path)
+        else:
+            os.link(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -2,9 +2,8 @@
 
 import os
 import re
-import tempfile
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -12,7 +11,7 @@ from typing import Any, BinaryIO, Final
 from codex_py.app.portable.exporting import FORMAT, MAX_PATCH, map_strings, marks_to_paths
 from codex_py.errors import ExitCode, SessionError
 from codex_py.filesystem.ordinary import open_ordinary
-from codex_py.filesystem.own import make_private
+from codex_py.filesystem.own import make_private, written_whole
 from codex_py.protocol.ids import is_thread_id, new_thread_id
 from codex_py.protocol.json_fields import as_object, text_field
 from codex_py.protocol.messages import decode_json, encode_json
@@ -72,7 +71,8 @@ def import_portable(
         path = session_path(home, meta)
         if thread_id_of(path.name) != thread_id:
             raise _Unfit("its date is not valid")
-        with _written(path) as target:
+        make_private(path.parent)
+        with written_whole(path, replaces=False) as target:
             target.write(encode_json(line) + b"\n")
             for number, each in enumerate(_lines(file), 3):
                 fields = map_strings(as_object(each), change)
@@ -126,18 +126,3 @@ def _own_meta(line: dict[str, Any], exported_id: str, thread_id: str, cwd: Path)
     if thread_id != exported_id:
         payload["forked_from_id"] = exported_id
     return SessionMeta.from_line(encode_json(line))
-
-
-@contextmanager
-def _written(path: Path) -> Generator[BinaryIO]:
-    """A new file that appears under its name when all of it is written."""
-    make_private(path.parent)
-    descriptor, name = tempfile.mkstemp(prefix=".import-", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-        # Unlike a renaming, this never replaces a file.
-        os.link(name, path)
-    finally:
-        with suppress(OSError):
-            Path(name).unlink()

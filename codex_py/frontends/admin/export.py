@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import BinaryIO
 from codex_py.app.loading import load
 from codex_py.config.paths import codex_home, project_root
 from codex_py.errors import CodexError
-from codex_py.filesystem.own import make_private, open_emptied
+from codex_py.filesystem.own import make_private, open_emptied, written_whole
 from codex_py.frontends.admin.command import command_parser, required
 from codex_py.frontends.admin.sessions import named_session
 from codex_py.frontends.command_parser import OneOf, UsageError, working_folder
@@ -75,20 +74,13 @@ def _export_portable(session: Path, path: Path, environment: Mapping[str, str]) 
 @contextmanager
 def _opened(path: Path) -> Generator[BinaryIO]:
     """A private file for writing. What was there is replaced when all is written, and stays if that fails."""
-    temporary: Path | None = None
     try:
         is_own = path.is_file() and path.stat().st_uid == os.geteuid()
         if not path.is_symlink() and (is_own or not path.exists()):
-            descriptor, name = tempfile.mkstemp(prefix=".export-", dir=path.parent)
-            temporary = Path(name)
+            opened = written_whole(path)
         else:
-            descriptor = open_emptied(path)
-        with os.fdopen(descriptor, "wb") as file:
+            opened = os.fdopen(open_emptied(path), "wb")
+        with opened as file:
             yield file
-        if temporary is not None:
-            temporary.replace(path)
     except OSError as error:
         raise CodexError(f"cannot write {str(path)!r}: {error.strerror}") from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
