@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from codex_py.errors import CodexError, PatchError
 from codex_py.patch.diff.writer import git_diff
@@ -22,6 +23,8 @@ from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.files.modes import permissions_by_umask
 from codex_py.protocol.patched_file import PatchedFile
+
+_MAX_NAMED: Final = 20
 
 
 class EditedSince(PatchError):
@@ -111,7 +114,7 @@ def plan_undo(
             edited.append(PatchedFile.of(Path(file.path), change.new, file.old))
         files.append(_reversed(file, change))
     if edited and not force:
-        paths = ", ".join(dict.fromkeys(str(change.path) for change in edited))
+        paths = some_of(list(dict.fromkeys(str(change.path) for change in edited)))
         raise EditedSince(
             f"{names} {'were' if others else 'was'} not undone: edited since: {paths}",
             git_diff(edited, Path(undone[0].cwd)),
@@ -174,6 +177,12 @@ def turns_to(journal: Journal, number: int, thread_id: str | None = None) -> lis
         f"there is nothing to undo in {journal.cwd} from turn {number} on",
         code="no_patch",
     )
+
+
+def some_of(paths: Sequence[str]) -> str:
+    """The first paths in one line, and how many more there are: a command may change thousands."""
+    more = f" and {len(paths) - _MAX_NAMED:,} more" if len(paths) > _MAX_NAMED else ""
+    return ", ".join(paths[:_MAX_NAMED]) + more
 
 
 def undone_by(entries: Sequence[Entry]) -> dict[int, int]:

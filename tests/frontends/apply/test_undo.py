@@ -78,6 +78,15 @@ def test_an_edit_since_stops_it_unless_forced(journal: Journal):
     assert (journal.cwd / "a").read_text(encoding="utf-8") == "1\n"
 
 
+def test_of_many_edited_files_the_first_are_named(journal: Journal):
+    names = [f"f{number:04}" for number in range(1020)]
+    patch(journal, *(line for name in names for line in (f"*** Add File: {name}", "+x")))
+    for name in names:
+        (journal.cwd / name).write_text("mine\n", encoding="utf-8")
+    code, _, err = outcome(undo(journal))
+    assert (code, err.count(", "), "f0019 and 1,000 more;" in err) == (7, 20, True)
+
+
 def test_patches_are_listed_the_newest_first(journal: Journal):
     patch(journal, *UPDATE)
     undo(journal)

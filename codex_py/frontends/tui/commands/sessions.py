@@ -23,7 +23,7 @@ from codex_py.frontends.tui.theme import PROMPT
 from codex_py.patch.files.change import Entry
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.turns import recover_turns, undo_problem
-from codex_py.patch.undo import EditedSince, UndoPlan, find_patch, newest_undo, plan_undo
+from codex_py.patch.undo import EditedSince, UndoPlan, find_patch, newest_undo, plan_undo, some_of
 from codex_py.protocol.events import UserMessage
 from codex_py.rollout.archive import archive, delete
 from codex_py.rollout.listing import SessionSummary, list_sessions, preview_messages
@@ -194,7 +194,7 @@ async def _take_back(context: CommandContext, _: str, *, redo: bool = False) -> 
     def work(*, force: bool = False) -> tuple[UndoPlan, str]:
         plan = plan_undo(journal, number, force=force)
         plan.commit()
-        return plan, ", ".join(os.path.relpath(change.path, cwd) for change in plan.changes)
+        return plan, some_of([os.path.relpath(change.path, cwd) for change in plan.changes])
 
     async def confirmed(title: str, reason: str) -> bool | None:
         question: Fragments = [("bold", title), ("", f"\n\n{reason}")]
@@ -219,7 +219,7 @@ async def _take_back(context: CommandContext, _: str, *, redo: bool = False) -> 
         plan, paths = await asyncio.to_thread(work, force=True)
     context.transcript.notice(f"{'Made again' if redo else 'Undid'} {what}: {paths}")
     if plan.unkept:
-        context.transcript.notice(f"Not brought back: {', '.join(plan.unkept)}")
+        context.transcript.notice(f"Not brought back: {some_of(plan.unkept)}")
     if problem := await asyncio.to_thread(undo_problem, home, cwd, environment):
         context.transcript.notice(problem)
 
