@@ -25,7 +25,7 @@ QUOTA_CODES: Final = (
     *("insufficient_quota", "credit_balance_exhausted", "organization_spend_limit_exceeded"),
     *("usage_limit_reached", "usage_not_included", "billing_error", "billing_hard_limit_reached"),
 )
-"""Codes of a `ModelError` for lack of quota."""
+"""The codes of a `ModelError` for a quota that is used up."""
 _TOO_LONG: Final = (
     *("context_length_exceeded", "request_too_large"),
     *("string_above_max_length", "array_above_max_length"),
@@ -46,9 +46,9 @@ class ExitCode(IntEnum):
     TURN_LIMIT = 53
     """A limit of responses was reached, or the model repeated itself."""
     BUDGET = 54
-    """The tokens or the money of a run are used up."""
+    """A limit on tokens or cost is reached."""
     WALL_CLOCK = 55
-    """The time of a run is up."""
+    """The limit on time is reached."""
     INPUT = 65
     """The input cannot be parsed."""
     UNAVAILABLE = 69

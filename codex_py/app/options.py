@@ -57,7 +57,7 @@ class SessionOptions:
     replay: Path | None = None
     """Answer from this tape instead of the provider."""
     transport: Any = None
-    """An `httpx.AsyncBaseTransport` that takes the requests in place of the network, without a key. None: the network, or a tape."""
+    """An `httpx.AsyncBaseTransport` to use instead of the network, without a key. None: the network, or a tape."""
     stream_retries: int = 5
     """Retries of a stream that broke off or did not begin, unless the provider's settings give a number."""
     ignore_rules: bool = False

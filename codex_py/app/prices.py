@@ -1,4 +1,4 @@
-"""The price of a model at a provider. LIGHT; the table of known models is read if the user's own prices do not suffice."""
+"""The price of a model at a provider. LIGHT: the table of known models is read only if the configuration has no price."""
 
 from dataclasses import replace
 

@@ -55,7 +55,7 @@ def store_key(config: Config, key: str) -> None:
 
 
 def remove_login(config: Config) -> bool:
-    """Remove `auth.json`, whatever is in it. False if it was not there.
+    """Remove `auth.json`, whatever kind of login it holds. False if there was none.
 
     Raises:
         ConfigError: the configuration names another store, or the file cannot be removed.

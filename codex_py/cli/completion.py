@@ -20,7 +20,7 @@ from codex_py.rollout.index import recent_sessions, thread_names
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS
 
 _ASK: Final = "--candidates"
-"""`codex-py completion --candidates -- WORD…` prints what the last word can become, a line each; nothing if it is a file."""
+"""`codex-py completion --candidates -- WORD…` prints the completions of the last word, one per line; none for a file."""
 _MOST_SESSIONS: Final = 100
 _OF_SESSIONS: Final = {"exec resume", "exec fork", "resume", "fork"}
 
@@ -102,7 +102,7 @@ def _command(words: Sequence[str]) -> tuple[Command | None, str]:
 
 
 def _words(row: Command) -> list[str]:
-    """The words in lower case that the usage of a command has behind its name."""
+    """The lower-case words behind the name in the usage of a command."""
     return re.findall(r"[a-z]+", row.usage.rpartition(", ")[2].partition(" ")[2])
 
 

@@ -1,4 +1,4 @@
-"""The git worktree that a session works in: a new one (`--worktree`), or that of the session that goes on. LIGHT."""
+"""Finds the folder that a session works in: a new git worktree (`--worktree`), or that of a resumed session. LIGHT."""
 
 import asyncio
 from collections.abc import Callable, Mapping

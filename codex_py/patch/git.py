@@ -91,7 +91,7 @@ class Git:
 
 
 def find_git(tree: Path, environment: Mapping[str, str], *others: Path) -> Git | None:
-    """The git of the system, and none that lies in the tree that it is to work on, or in others; None without one."""
+    """Find git, but not in the work tree itself or in `others`; None if there is none."""
     barred = [tree, *others]
     search_path = environment.get("PATH", os.defpath)
     if (program := find_program("git", search_path, barred)) is None:

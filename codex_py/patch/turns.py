@@ -284,7 +284,7 @@ def _recover(home: Path, record: "_Record", environment: Mapping[str, str]) -> N
 
 @frozen
 class _Record:
-    """The record of a running turn."""
+    """The record of a running turn, as it lies in the store."""
 
     root: str
     cwd: str
@@ -332,7 +332,7 @@ def _change(file: PatchedFile) -> FileChange:
     before: Status | None = None
     if file.old is not None:
         old_mode = file.old_mode or stat.S_IFREG | 0o644
-        # Nobody has noted whose it was. Root, who gives files back, leaves it with the owner of the folder.
+        # The owner is not known. An undo by root gives the file to the owner of the folder.
         near = next(path for path in file.path.parents if path.is_dir()).stat()
         before = Status(0, 0, old_mode, len(file.old), 0, near.st_uid, near.st_gid)
     is_link = mode is not None and stat.S_ISLNK(mode)

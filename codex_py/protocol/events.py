@@ -343,7 +343,7 @@ class FilesPatched(_LiveOnly):
 
     files: Sequence[PatchedFile]
     entry: int | None = None
-    """Of the journal; None if none was kept."""
+    """The number of the journal's entry; None if there is none."""
 
 
 @frozen

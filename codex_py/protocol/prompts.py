@@ -66,7 +66,7 @@ class Note:
 
 
 def may_be_message(item: EncodedItem) -> bool:
-    """False for the items that make up most of a history, as their first bytes tell: outputs may be megabytes to search."""
+    """A quick test by the first bytes, which is False for most items of a history: outputs may have megabytes to search."""
     return not item.startswith(_NO_MESSAGES)
 
 

@@ -93,7 +93,7 @@ class ThreadLines:
                     yield line
 
     def near_end(self, size_bytes: int) -> Start | None:
-        """The start of a line about `size_bytes` before the end of the last file; None if the file is shorter."""
+        """The start of the line about `size_bytes` before the end of the last file; None if the file is shorter."""
         number = len(self._files) - 1
         with session_lines(self._files[number][0]) as (_, file):
             before = file.seek(0, 2) - size_bytes

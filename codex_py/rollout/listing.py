@@ -26,7 +26,7 @@ _MAX_MESSAGE_BYTES: Final = 1 << 24
 """Messages in longer lines are not searched."""
 _MODEL: Final = re.compile(rb'"model":"([^"\\]*)"')
 _SNIPPET: Final = (60, 200)
-"""Characters of a found line before and behind the beginning of a word."""
+"""Characters that are shown before and after the start of a found word."""
 
 
 @frozen

@@ -19,7 +19,7 @@ class UsageRow:
     """The tokens that a prompt cost with one model, compactions and subagents included."""
 
     turn: int | None
-    """From 1, steered prompts and those that were taken back included. None: before a copy of the session went on in this file."""
+    """Counts prompts from 1, steered ones and those taken back included. None: tokens from before the session was copied."""
     prompt: str
     model: str | None
     usage: Usage
@@ -100,7 +100,7 @@ class _Reading:
 
 
 def _arguments(call: dict[str, Any]) -> str:
-    """What a call is about: its command, or all of its arguments."""
+    """The command of a call, or else all of its arguments."""
     text = text_field(call, "arguments") or text_field(call, "input")
     arguments = json_object(text) or call.get("action") or {}
     fields = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}

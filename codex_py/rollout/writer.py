@@ -164,7 +164,7 @@ class RolloutWriter:
             return cls(path, fd, lock, warn, is_new=False, cut=cut)
 
     def response_item(self, item: EncodedItem, place: Place | None = None) -> None:
-        """Write an item of the history, byte for byte. One without a place stands where its line does."""
+        """Write an item of the history, byte for byte. Without a `place`, its line is its place."""
         self._append(line("response_item", item, place))
 
     def turn_context(self, payload: Mapping[str, Any]) -> None:

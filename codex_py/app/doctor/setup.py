@@ -21,7 +21,7 @@ from codex_py.rollout.reader import read_session
 from codex_py.rollout.records import SESSIONS
 
 _MOST_SESSIONS, _LARGEST_SESSION = 20, 2_000_000
-"""Of those that are read: how many, and bytes of each."""
+"""How many sessions are read, and how many bytes of each."""
 
 
 def setup_checks(

@@ -112,7 +112,7 @@ def _decoded(file: BinaryIO) -> Any:
 
 
 def _own_meta(line: dict[str, Any], exported_id: str, thread_id: str, cwd: Path) -> SessionMeta:
-    """Make the metadata those of a session that began here."""
+    """Change the metadata to those of a session that began here."""
     payload: dict[str, Any] = as_object(line.get("payload"))
     if SessionMeta.from_line(encode_json(line)).id.lower() != exported_id:
         raise _Unfit("it has the metadata of another session")

@@ -13,7 +13,7 @@ from codex_py.model.auth import stored_fields
 
 REDACTED: Final = "[redacted]"
 _SECRET_NAME: Final = re.compile(r"KEY|SECRET|TOKEN", re.IGNORECASE)
-"""Of variables: the names that Codex takes for those of credentials."""
+"""Names of variables that hold credentials, as Codex recognises them."""
 _SHORTEST: Final = 8
 _AWS: Final = r"[0-9A-Z]{16}(?![0-9A-Z])"
 _TOKENS: Final = {

@@ -19,7 +19,7 @@ from codex_py.rollout.writer import ThreadLock
 @frozen
 class KeptWorktree:
     name: str
-    """Of its folder in `worktrees`."""
+    """The name of its folder in `worktrees`."""
     path: Path
     state: Literal["clean", "changed", "broken"]
     """Broken: its repository does not know it, for instance because a kill ended the making of it."""
@@ -43,7 +43,7 @@ def kept_worktrees(home: Path, environment: Mapping[str, str]) -> list[KeptWorkt
     for name, path in _folders(parent):
         ids = tuple(dict.fromkeys(sessions.get(path, ())))
         kept = KeptWorktree(name, path, "broken", None, "", ids)
-        # What git says of a broken one does not help.
+        # The error of git for a broken worktree does not help the user.
         with suppress(CodexError):
             if (tree := find_worktree(path, home, environment)) is not None:
                 commit = tree.git.output(path, "rev-parse", "HEAD")

@@ -37,7 +37,7 @@ class Worktree:
     commit: str
     """The commit to compare with; empty if HEAD has commits that no branch or tag has."""
     git: Git
-    """Works on this tree, whatever its `.git` says by now."""
+    """Works on this tree, even if its `.git` was changed."""
     carried: str = ""
     """The `snapshot` with the changes of the original; empty if none were carried over."""
 

@@ -1,4 +1,4 @@
-"""What the commands of this package share: `-c`, the configuration, words that may be missing, and tables."""
+"""Helpers of the commands in this package: `-c`, the configuration, required words, and tables."""
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence

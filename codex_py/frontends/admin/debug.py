@@ -27,7 +27,7 @@ def run_models(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_prompt_input(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print what the model would see next, or the whole body of the request; the exit code."""
+    """Print the input of the next request, or its whole body; the exit code."""
     parser = CommandParser(Arguments, only=_OPTIONS)
     parser.add_argument("--resume")
     parser.add_argument("--body", action="store_true")

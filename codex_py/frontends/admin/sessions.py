@@ -120,7 +120,7 @@ def run_search(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             if not left:
                 break
     except Stopped as stopped:
-        # As any search does: the user has found what was looked for.
+        # Ctrl-C ends a search as usual: the user has found the place.
         return stopped.exit_code
     return 0
 
@@ -171,7 +171,7 @@ def run_delete(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 def _named(
     argv: Sequence[str], environment: Mapping[str, str], command: str, kind: str, folder: str
 ) -> tuple[Path, str]:
-    """The home, and the id of the session that the command line names."""
+    """`$CODEX_HOME`, and the id of the session on the command line."""
     options = command_parser("session").parse_args(list(argv))
     name = required(options.session, f"session: codex-py {command} SESSION")
     home = command_config(options, environment, warns=False).home

@@ -29,7 +29,7 @@ class Document:
 
     @property
     def title(self) -> str:
-        """The name, or how the first line of the first prompt begins."""
+        """The name, or the beginning of the first prompt."""
         prompts = (item.text for item in self.items if isinstance(item, UserMessage))
         text = self.name or next(prompts, "").strip().partition("\n")[0]
         return text if len(text) <= _LONGEST_TITLE else f"{text[: _LONGEST_TITLE - 1]}…"

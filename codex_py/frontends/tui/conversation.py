@@ -139,7 +139,7 @@ class Conversation:
         return thread_id
 
     def _saved(self, session: Session) -> str:
-        """The id of a session. A `CodexError`: it has no file."""
+        """The id of the session. Raises a `CodexError` if it has no file."""
         if not session.has_begun or find_session(self.config.home, session.thread_id) is None:
             raise CodexError("this conversation is not saved", code="unsaved")
         return session.thread_id

@@ -93,7 +93,7 @@ class Snapshots:
                 return self._take()
 
     def changes(self, old: Snapshot, new: Snapshot) -> Changes:
-        """What differs between two copies, the files aside that this process writes. Raises a `SnapshotError`."""
+        """The differences between two copies, without the files that this process writes. Raises a `SnapshotError`."""
         own = OwnFiles()
         unkept = {
             name
@@ -141,7 +141,7 @@ class Snapshots:
         return Changes(files, folders, [str(self.root / path) for path in sorted(unkept)])
 
     def known(self, paths: Iterable[str]) -> set[str]:
-        """Those of the paths, relative to the root, that are in the last copy. Raises a `SnapshotError`."""
+        """Return those of the paths, relative to the root, that the last copy has. Raises a `SnapshotError`."""
         return set(map(os.fsdecode, self.store.names("ls-files", "-z", "--", *paths)))
 
     def _take(self) -> Snapshot:
@@ -156,7 +156,7 @@ class Snapshots:
         limits = dict.fromkeys(changed, _MAX_FILE_BYTES)
         may_be_new = others != known or any(name.endswith(b".gitignore") for name in changed)
         if not may_be_new:
-            # What was left out may be smaller now.
+            # Files that were too large may be smaller now.
             limits |= dict.fromkeys(left_before, _MAX_IGNORED_BYTES)
         else:
             words = ("ls-files", "-z", "-o", "--exclude-standard")
@@ -195,7 +195,7 @@ class Snapshots:
         if has_changed:
             tree = self._written(copied, removed)
         if has_changed or may_be_new:
-            # What was listed is not what is left once it is copied.
+            # After copying, the listed files are no longer untracked.
             listed = "" if has_changed and may_be_new else others
             state = [tree, modes, listed, [os.fsdecode(name) for name in left_out]]
             (self.store.path / "state").write_text(json.dumps(state), encoding="ascii")
@@ -213,7 +213,7 @@ class Snapshots:
         return self.store.run(*words, is_on_its_own=True).decode().strip()
 
     def _state(self) -> tuple[str, dict[str, int], str, list[bytes]]:
-        """Of the last copy: tree, unusual modes, a digest of what was listed beside it, and what it left out."""
+        """The state of the last copy: tree, unusual modes, a digest of the untracked names, and the files left out."""
         try:
             tree, modes, others, left_out = json.loads((self.store.path / "state").read_bytes())
         except (OSError, ValueError):

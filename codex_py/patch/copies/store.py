@@ -169,7 +169,7 @@ class Store:
         return objects
 
     def _of_user(self) -> tuple[str, bytes, bytes]:
-        """Of the user's repository: objects, a mark that changes when some may have gone, and `info/exclude`."""
+        """From the user's repository: its folder of objects, a mark that changes if objects may be gone, and `info/exclude`."""
         excluded = b""
         try:
             folder = common_folder(git_folder(self._dot_git or Path()))
@@ -180,7 +180,7 @@ class Store:
             found = [path.stat() for path in (objects, objects / "pack")]
         except (OSError, ValueError):
             return "", b"", excluded
-        # What git would not read as one path; and objects whose names are of another kind.
+        # Git would not read such a path as one; and SHA-256 objects have other names.
         if ":" in str(objects) or str(objects)[:1] == '"' or b"objectformat" in settings:
             return "", b"", excluded
         mark = [found[0].st_ino, found[1].st_ino, found[1].st_mtime_ns]

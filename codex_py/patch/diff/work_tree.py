@@ -19,7 +19,7 @@ MAX_FILES = 500
 _MAX_BYTES = 1_000_000
 """Of a file; the contents of a larger one are not read."""
 _CHANGED = ("diff-index", "-z", "--ignore-submodules=dirty", "HEAD")
-"""What changed in a submodule is told by another git, which would run the submodule's filters."""
+"""Changes inside submodules are left out: git would run the filters of the submodule to find them."""
 
 
 def work_tree_diff(git: Git, root: Path) -> str:
@@ -91,7 +91,7 @@ def _committed(git: Git, root: Path, name: str) -> bytes | None:
 
 
 def _present(path: Path) -> bytes:
-    """Contents of a file, or where a link leads. An `OSError`: they cannot be read, or are too large."""
+    """The contents of a file, or the target of a link. Raises an `OSError` if they cannot be read or are too large."""
     if path.is_symlink():
         return os.fsencode(path.readlink())
     if path.stat().st_size > _MAX_BYTES:

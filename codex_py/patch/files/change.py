@@ -150,7 +150,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TurnOfEntry:
-    """The turn of a session whose net changes an entry has."""
+    """The turn that an entry of the journal belongs to."""
 
     thread_id: str
     number: int
@@ -165,7 +165,7 @@ class TurnOfEntry:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Entry:
-    """A patch, a turn of a session, or the undoing of some of them."""
+    """A patch, a turn of a session, or an undo."""
 
     changes: list[FileChange]
     undoes: int | None = None
