@@ -14,7 +14,7 @@ from codex_py.protocol.frozen import frozen
 
 _ROLLOUT: Final = ("features", "rollout_budget")
 LIMITS: Final = {
-    "max_turns": ({"": 1}, "responses: write a whole number"),
+    "max_turns": ({"": 1}, "responses: write a whole number from 1"),
     "max_tokens": ({"": 1, "k": 1_000, "m": 1_000_000}, "tokens: write 200000, 200k or 1.5m"),
     "max_cost": ({"": 1}, "dollars: write 2 or 0.50"),
     "max_time": ({"": 1, "s": 1, "m": 60, "h": 3600}, "time: write 90s, 30m or 2h"),
