@@ -1,9 +1,12 @@
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from codex_py.testing import (
+    RecordedRequest,
     ScriptedServer,
     ev_completed,
     ev_created,
@@ -77,11 +80,10 @@ def test_nine_times_are_allowed(place: Workplace) -> None:
     [
         [[command(f"echo hi #{n}")] for n in range(12)],
         [[command("wc -l < log; echo >> log")]] * 12,
-        [[("write_stdin", {"session_id": 1, "chars": ""})]] * 12,
         [[command("echo hi"), command(f"echo {n}")] for n in range(12)],
         [[command(f"echo {n % 2}")] for n in range(12)],
     ],
-    ids=["arguments", "output", "wait", "beside", "in turn"],
+    ids=["arguments", "output", "beside", "in turn"],
 )
 def test_calls_that_differ_are_no_loop(
     place: Workplace, responses: list[list[tuple[str, dict[str, Any]]]]
@@ -89,6 +91,26 @@ def test_calls_that_differ_are_no_loop(
     (place.cwd / "log").touch()
     outcome, notes = run(place, [response(n, *each) for n, each in enumerate(responses)])
     assert (outcome.code, sum(notes)) == (0, 0)
+
+
+def test_waiting_is_no_loop_while_there_is_something_to_wait_for(place: Workplace) -> None:
+    def wait(number: int) -> Callable[[RecordedRequest], Any]:
+        def reply(request: RecordedRequest) -> Any:
+            found = re.search(r"session ID (\d+)", request.output("c0_0"))
+            assert found is not None
+            arguments = {"session_id": int(found[1]), "chars": "x", "yield_time_ms": 250}
+            return response(number, ("write_stdin", arguments))
+
+        return reply
+
+    start = response(
+        0, ("exec_command", {"cmd": "stty -echo; sleep 60", "tty": True, "yield_time_ms": 250})
+    )
+    _, notes = run(place, [start, *(wait(n) for n in range(1, 4))])
+    assert sum(notes) == 0
+    dead = {"session_id": 1, "chars": ""}
+    outcome, _ = run(place, [response(n, ("write_stdin", dead)) for n in range(12)])
+    assert outcome.error["code"] == "loop"
 
 
 def test_calls_side_by_side_are_compared_together(place: Workplace) -> None:
