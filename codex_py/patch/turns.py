@@ -134,8 +134,9 @@ class TurnRecorder:
         problem = self._snapshots.store.path / _PROBLEM
         with suppress(OSError):
             problem.write_text(f"{error}", encoding="utf-8")
-            if not (isinstance(error, SnapshotError) and error.is_too_large):
-                # The next session tries again.
+            was_possible = self._before is not None
+            if was_possible or not (isinstance(error, SnapshotError) and error.is_too_large):
+                # The next session tries again: one turn must not turn the undo of later ones off.
                 os.utime(problem, (0, 0))
 
     def copy_after(self) -> None:

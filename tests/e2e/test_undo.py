@@ -221,6 +221,17 @@ def test_where_nothing_can_be_copied_undo_says_why(place: Workplace):
     assert "What commands change here is not kept: git is not installed." in err
 
 
+def test_a_turn_that_cannot_be_copied_does_not_cost_the_undo_of_later_ones(place: Workplace):
+    before = files(tree(place.cwd))
+    # git waits for the other end of the pipe.
+    work(place, "mkfifo .gitignore")
+    assert "What commands change here is not kept" in run(place, "undo")[2]
+    (place.cwd / ".gitignore").unlink()
+    work(place, "rm -r src")
+    assert run(place, "undo")[0] == 0
+    assert files(tree(place.cwd)) == before
+
+
 def bare_path(place: Workplace) -> Path:
     """A folder with no more than a command needs."""
     folder = place.home.parent / "bin"
