@@ -1,7 +1,8 @@
 """Commands of the terminal: what begins with a slash."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from codex_py.config.config import Config
@@ -18,6 +19,8 @@ class CommandContext:
     conversation: Conversation
     transcript: Transcript
     shell: UserShell
+    undoing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """An undo or redo is under way, which may take seconds; the next one waits for it."""
 
     @property
     def config(self) -> Config:

@@ -180,7 +180,7 @@ async def _diff(context: CommandContext, _: str) -> None:
         context.transcript.print(diff_cell(diff, fold=False))
 
 
-async def _take_back(context: CommandContext, _: str, *, redo: bool = False) -> None:
+async def _take_back(context: CommandContext, *, redo: bool) -> None:
     home, cwd = context.config.home, context.config.cwd
     environment = context.surface.safe_environment
 
@@ -224,14 +224,17 @@ async def _take_back(context: CommandContext, _: str, *, redo: bool = False) -> 
         context.transcript.notice(problem)
 
 
-_redo = partial(_take_back, redo=True)
+async def _in_turn(context: CommandContext, _: str, *, redo: bool) -> None:
+    async with context.undoing:
+        await _take_back(context, redo=redo)
+
+
+_undo, _redo = partial(_in_turn, redo=False), partial(_in_turn, redo=True)
 
 
 SESSIONS = [
     Command("diff", "show what differs from the last commit", _diff),
-    Command(
-        "undo", "take back what the last turn or patch changed", _take_back, while_working=False
-    ),
+    Command("undo", "take back what the last turn or patch changed", _undo, while_working=False),
     Command("redo", "take the last undo back", _redo, while_working=False),
     Command("new", "begin a new conversation", _new, while_working=False),
     Command("clear", "begin a new one on an empty screen", _clear, while_working=False),

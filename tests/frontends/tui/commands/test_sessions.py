@@ -242,3 +242,19 @@ def test_an_undo_asks_before_it_reaches_into_another_conversation(
             lambda: re.search(r"Undid turn 1 of session \S+: a.txt", program.text) is not None
         )
         assert not (place.cwd / "a.txt").exists()
+
+
+def test_an_undo_waits_for_the_one_before(start: Start, place: Workplace) -> None:
+    call = ev_function_call("call_1", "exec_command", {"cmd": "touch $(seq 500)"})
+    with ScriptedServer([[*call, ev_completed()], ANSWER]) as server:
+        program = start(server, "-s", "danger-full-access", "Write it.", columns=240)
+        program.wait_for("Hello you.")
+        program.wait_until(lambda: program.title == "work")
+        for command in ("/undo", "/redo", "/undo"):
+            program.type(command)
+            program.wait_for(f"\u203a {command}")
+            program.press("enter")
+            program.wait_for("Ask codex-py")
+        program.wait_until(lambda: program.text.count("Undid turn 1") == 2)
+        assert program.text.count("Made again turn 1") == 1
+        assert list(place.cwd.iterdir()) == []
