@@ -67,6 +67,8 @@ class TurnRecorder:
         self._later = NetChanges()
         """Changes of patches since the first copy. The next copy shows them too, if they are in the work tree."""
         self._patches: list[int] = []
+        self._earlier = 0
+        """How many of them the first copy has."""
         self._before: Snapshot | None = None
         self._changes = 0
         """How often something changed, or may have."""
@@ -116,6 +118,7 @@ class TurnRecorder:
             return
         try:
             recover_turns(self._home, self._cwd, self._environment, self._snapshots)
+            self._earlier = len(self._patches)
             self._before = self._snapshots.take()
             flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
             new = self._record_path.with_suffix(".new")
@@ -207,9 +210,8 @@ class TurnRecorder:
     def _write_record(self) -> None:
         if self._record is None or self._before is None:
             return
-        _Record(
-            str(self._snapshots.root), str(self._cwd), self._thread_id, self._before, self._patches
-        ).write(self._record)
+        root, cwd, patches = self._snapshots.root, self._cwd, self._patches[self._earlier :]
+        _Record(str(root), str(cwd), self._thread_id, self._before, patches).write(self._record)
 
     @property
     def _record_path(self) -> Path:
@@ -292,6 +294,7 @@ class _Record:
     thread_id: str
     before: Snapshot
     patches: Sequence[int]
+    """Those after the copy: the differences from it have no others, which stay entries of their own."""
 
     def write(self, descriptor: int) -> None:
         data = json.dumps(asdict(self)).encode()

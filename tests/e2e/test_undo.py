@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import (
+    ScriptedServer,
+    ev_completed,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_message,
+)
 from tests.support.patching import tree
 from tests.support.program import Workplace, run_codex_py
 
@@ -197,6 +203,30 @@ def test_a_turn_whose_process_was_killed_is_undone_on_demand(place: Workplace):
     assert "the program died in it" in err
     assert run(place, "undo", "--force")[0] == 0
     assert files(tree(place.cwd)) == files(before)
+
+
+def test_a_patch_before_the_first_command_of_a_killed_turn_is_undone_after_it(place: Workplace):
+    before = tree(place.cwd)
+    patches = [f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch" for name in "de"]
+    script = [
+        [*ev_custom_tool_call("c1", "apply_patch", patches[0]), ev_completed()],
+        [*ev_function_call("c2", "exec_command", {"cmd": "rm -r src"}), ev_completed()],
+        [*ev_custom_tool_call("c3", "apply_patch", patches[1]), ev_completed()],
+        [
+            *ev_function_call("c4", "exec_command", {"cmd": "touch ready; sleep 60"}),
+            ev_completed(),
+        ],
+    ]
+    with ScriptedServer(script) as server:
+        place.configure(server)
+        with place.start(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
+            wait_for(place.cwd / "ready")
+            os.kill(program.pid, signal.SIGKILL)
+    assert run(place, "undo", "--force")[0] == 0
+    assert (place.cwd / "d").exists()
+    assert run(place, "undo")[0] == 0
+    assert files(tree(place.cwd)) == files(before)
+    assert run(place, "undo")[0] == 1
 
 
 def test_a_killed_turn_does_not_become_part_of_the_next(place: Workplace):
