@@ -106,6 +106,11 @@ class TurnRecorder:
             ]
         return files
 
+    def recover(self) -> None:
+        """Make entries of turns whose process died here. To be called before a turn changes the first file."""
+        if not self.is_open:
+            recover_turns(self._home, self._cwd, self._environment, self._snapshots)
+
     def copy_before(self) -> None:
         """Copy the work tree, unless this turn has a copy. If that fails, `undo_problem` says why."""
         self._changes += 1
@@ -117,7 +122,7 @@ class TurnRecorder:
         if self._gave_up:
             return
         try:
-            recover_turns(self._home, self._cwd, self._environment, self._snapshots)
+            self.recover()
             self._earlier = len(self._patches)
             self._before = self._snapshots.take()
             flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC

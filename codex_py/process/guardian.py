@@ -21,7 +21,8 @@ _VARIABLE = "CODEX_PY_PROCESS"
 
 # `+N`: the leader of group N runs. `=N`: it was reaped and members are left; if there is a process N at the end,
 # the id belongs to a stranger. `-N`: nothing is left. At the end of the pipe, all listed groups are killed, and
-# then, if /proc shows environments, every process with our mark, whatever its group.
+# then, if /proc shows environments, every process with our mark, whatever its group. One that calls `execve` just then has
+# no environment for a moment: several looks find it.
 _SCRIPT = r"""
 trap '' HUP INT QUIT TERM
 running=' ' orphaned=' '
@@ -38,7 +39,6 @@ for id in $running; do kill -s KILL -- "-$id"; done
 for id in $orphaned; do kill -s 0 -- "$id" || kill -s KILL -- "-$id"; done
 for round in 1 2 3 4 5; do
   marked=$(grep -lsF -e "$1" /proc/[0-9]*/environ)
-  [ -n "$marked" ] || break
   for file in $marked; do id=${file#/proc/}; kill -s KILL -- "${id%/environ}"; done
 done
 """

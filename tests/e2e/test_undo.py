@@ -229,14 +229,22 @@ def test_a_patch_before_the_first_command_of_a_killed_turn_is_undone_after_it(pl
     assert run(place, "undo")[0] == 1
 
 
-def test_a_killed_turn_does_not_become_part_of_the_next(place: Workplace):
+@pytest.mark.parametrize("by_patch", [False, True])
+def test_a_killed_turn_does_not_become_part_of_the_next(place: Workplace, by_patch: bool):
     call = ev_function_call("c", "exec_command", {"cmd": "echo x >a; touch ready; sleep 60"})
     with ScriptedServer([[*call, ev_completed()]]) as server:
         place.configure(server)
         with place.start(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
             wait_for(place.cwd / "ready")
             os.kill(program.pid, signal.SIGKILL)
-    work(place, "echo y >b")
+    if by_patch:
+        patch = "*** Begin Patch\n*** Add File: b\n+y\n*** End Patch"
+        with ScriptedServer(
+            [[*ev_custom_tool_call("c", "apply_patch", patch), ev_completed()], DONE]
+        ) as server:
+            place.run(server)
+    else:
+        work(place, "echo y >b")
     assert run(place, "undo")[1].splitlines()[1:-1] == ["D b"]
     assert run(place, "undo", "--force")[1].splitlines()[1:-1] == ["M a", "D ready"]
 

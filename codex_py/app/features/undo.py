@@ -70,9 +70,12 @@ class Undo:
         self._loaded()
 
         async def dispatch(use: ToolUse) -> ToolOutput:
-            if not self._may_change(use):
-                return await inner(use)
-            return await self._top.copied(inner, use)
+            if self._may_change(use):
+                return await self._top.copied(inner, use)
+            if changed_paths(use):
+                # Before it becomes part of a turn that was cut off.
+                await self._top.recovered()
+            return await inner(use)
 
         return dispatch
 
@@ -89,6 +92,9 @@ class Undo:
         finally:
             self._running -= 1
             self._copy_after(recorder)
+
+    async def recovered(self) -> None:
+        await self._in_thread(self._loaded().recover)
 
     def _copy_after(self, recorder: Any) -> None:
         """Copy the work tree while the model thinks, so that the turn ends sooner. The next call makes the copy useless."""
