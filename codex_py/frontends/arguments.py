@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal, get_args
 
 from codex_py.config.budget import LIMITS, amount
@@ -142,9 +143,16 @@ class Arguments:
         "--cyber-access-program", type=OneOf("standard", "daybreak_blue", "daybreak_red")
     )
 
+    @property
+    def images(self) -> tuple[Path, ...]:
+        """The files of `--image`, absolute; a value may hold several, split by commas."""
+        return tuple(
+            Path(name).absolute() for value in self.image for name in value.split(",") if name
+        )
+
 
 _OF_EXEC = (
-    *("image", "output_schema", "output_last_message", "json", "agent_events", "answers"),
+    *("output_schema", "output_last_message", "json", "agent_events", "answers"),
     *("fail_on", "ephemeral", "record", "replay"),
 )
 """The options that the terminal does not have, and must not ignore."""

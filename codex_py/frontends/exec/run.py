@@ -10,7 +10,7 @@ import gc
 import os
 import signal
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -111,7 +111,7 @@ class ExecRun:
             if text is None:
                 return ExitCode.DONE
             asyncio.get_running_loop().call_later(_COLLECT_AFTER_S, _collect_garbage)
-            images = image_paths(self.arguments.image)
+            images = self.arguments.images
             result = await session.run_turn(text, images=images, output_schema=self.schema)
         error = result.error
         if error is not None and error.code != "schema":
@@ -212,11 +212,6 @@ def _collect_garbage() -> None:
     # Loaded modules stay: the collector need not look at them again.
     gc.freeze()
     gc.enable()
-
-
-def image_paths(values: Sequence[str]) -> list[Path]:
-    """The files of `--image`, absolute; a value may hold several, split by commas."""
-    return [Path(name).absolute() for value in values for name in value.split(",") if name]
 
 
 class JsonLines:

@@ -74,7 +74,10 @@ class Loaded:
         if prompt := launch.target.prompt:
             # As it is, even if it looks like a command.
             surface.composer.history.add(prompt, "")
-            self._conversation.send(Submission(prompt))
+            labels = "".join(f"[Image #{n}] " for n in range(1, len(launch.images) + 1))
+            self._conversation.send(Submission(labels + prompt, launch.images))
+        elif launch.images:
+            surface.composer.attach(launch.images)
 
     def _find_commands(self) -> None:
         prompts = find_custom_prompts(self._conversation.config, self._surface.launch.environment)

@@ -54,7 +54,8 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
     config.require_enforced()
     add_dirs = tuple(working_folder(arguments.cd) / name for name in arguments.add_dir)
     bypass, plan = arguments.bypass_hook_trust, arguments.plan
-    launch = Launch(config, configured, target, add_dirs, environment, bypass, plan)
+    images = arguments.images
+    launch = Launch(config, configured, target, add_dirs, environment, bypass, plan, images)
     return asyncio.run(_run_in_place(launch, arguments))
 
 

@@ -48,6 +48,8 @@ class Launch:
     """Run the hooks that the user has not reviewed, too."""
     plan: bool = False
     """Begin in Plan mode."""
+    images: tuple[Path, ...] = ()
+    """Of the first prompt; absolute."""
 
 
 class Hints:

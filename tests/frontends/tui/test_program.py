@@ -1,3 +1,5 @@
+import pytest
+
 from codex_py.testing import (
     ScriptedServer,
     ev_completed,
@@ -25,6 +27,25 @@ def test_a_prompt_on_the_command_line_is_sent_at_once(start: Start) -> None:
         program = start(server, "Say hello.")
         program.wait_for("Hello.")
         assert "\u203a Say hello." in program.lines
+
+
+@pytest.mark.parametrize("prompt", [["What is it?"], []])
+def test_images_of_the_command_line_belong_to_the_first_prompt(
+    start: Start, place: Workplace, prompt: list[str]
+) -> None:
+    (place.cwd / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(16))
+    with ScriptedServer([[*ev_message("A picture."), ev_completed()]]) as server:
+        program = start(server, *prompt, "-i", "a.png")
+        program.wait_for("[Image #1]")
+        if not prompt:
+            program.type("What is it?")
+            program.press("enter")
+        program.wait_for("A picture.")
+        leave(program)
+    label, image, _, text = server.requests[0].body["input"][-1]["content"]
+    assert label["text"] == f'<image name=[Image #1] path="{place.cwd}/a.png">'
+    assert image["image_url"].startswith("data:image/png;base64,")
+    assert text["text"] == "[Image #1] What is it?"
 
 
 def test_what_is_said_into_a_turn_goes_out_with_its_next_request(
