@@ -76,7 +76,7 @@ def test_a_new_conversation_keeps_what_was_chosen_and_names_the_one_before(start
         program.type("/new")
         program.press("enter")
         program.wait_for("Another conversation from here on.")
-        assert re.search(r"\u2500{80}\n.* To go back:\n  /resume [0-9a-f-]{36}\n", program.text)
+        assert re.search(r"\u2500{80}\n.* To go back:\n  /resume [0-9a-f-]{36}", program.text)
         program.type("And now?")
         program.press("enter")
         program.wait_for("Still here.")
