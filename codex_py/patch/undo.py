@@ -253,7 +253,9 @@ def _newest(journal: Journal) -> int:
     for number in made:
         if number not in undone:
             return number
-    reason = "every patch is undone that was made" if made else "no patch was made"
+    reason = (
+        "everything that was changed is undone" if made else "no patch and no turn changed anything"
+    )
     raise CodexError(f"nothing to undo: {reason} in {journal.cwd}", code="no_patch")
 
 

@@ -175,7 +175,9 @@ def test_the_last_patch_is_that_of_the_working_directory_or_below(journal: Journ
     patch(Journal(home, root.parent), "*** Add File: b")
     assert plan_undo(journal).entry.number == 1
     assert plan_undo(Journal(home, root.parent)).entry.number == 2
-    with pytest.raises(CodexError, match=r"^nothing to undo: no patch was made in ") as caught:
+    with pytest.raises(
+        CodexError, match=r"^nothing to undo: no patch and no turn changed anything in "
+    ) as caught:
         plan_undo(Journal(home, root / "elsewhere"))
     assert caught.value.exit_code == ExitCode.TURN_FAILED
 
@@ -183,7 +185,9 @@ def test_the_last_patch_is_that_of_the_working_directory_or_below(journal: Journ
 def test_a_patch_is_undone_once(journal: Journal):
     patch(journal, "*** Add File: a")
     plan_undo(journal).commit()
-    with pytest.raises(CodexError, match=r"^nothing to undo: every patch is undone that was made "):
+    with pytest.raises(
+        CodexError, match=r"^nothing to undo: everything that was changed is undone "
+    ):
         plan_undo(journal)
     with pytest.raises(CodexError, match=r"^patch 1 is undone already; undoing 2 brings it back$"):
         plan_undo(journal, 1)

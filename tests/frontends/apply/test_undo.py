@@ -52,7 +52,7 @@ def test_there_may_be_nothing_to_undo(journal: Journal):
     assert outcome(undo(journal)) == (
         1,
         "",
-        f"Error: nothing to undo: no patch was made in {journal.cwd}\n",
+        f"Error: nothing to undo: no patch and no turn changed anything in {journal.cwd}\n",
     )
     assert outcome(undo(journal, "--list")) == (0, "No patches are kept.\n", "")
     assert list((journal.cwd.parent / "home").iterdir()) == []
