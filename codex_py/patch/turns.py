@@ -10,7 +10,6 @@ While a turn runs, a record of its first copy lies in the store, `THREAD.turn`, 
 
 import json
 import os
-import stat
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -24,10 +23,10 @@ from codex_py.filesystem.own import lock
 from codex_py.patch.copies.snapshots import Changes, Snapshot, Snapshots, stores
 from codex_py.patch.copies.store import SnapshotError
 from codex_py.patch.diff.turn_diff import NetChanges
-from codex_py.patch.files.change import Entry, FileChange, TurnOfEntry
+from codex_py.patch.files.change import TurnOfEntry
 from codex_py.patch.files.entry_file import DamagedEntry
-from codex_py.patch.files.handles import Status
 from codex_py.patch.files.journal import Journal
+from codex_py.patch.turn_entry import last_turn_number, turn_entry
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
 
@@ -171,7 +170,7 @@ class TurnRecorder:
             if is_kept and diff:
                 number = self._number(prompts, is_new=is_new)
                 turn = TurnOfEntry(self._thread_id, number, tuple(self._patches))
-                self._journal.record(_entry(self._net, changes, turn))
+                self._journal.record(turn_entry(self._net, changes, turn))
                 self._last_number = number
             return diff
         finally:
@@ -208,7 +207,7 @@ class TurnRecorder:
 
     def _number(self, prompts: int, *, is_new: bool) -> int:
         if self._last_number is None:
-            self._last_number = _last_number(self._journal, self._thread_id)
+            self._last_number = last_turn_number(self._journal, self._thread_id)
         # After a compaction there are fewer prompts than turns.
         return max(prompts, self._last_number + is_new, 1)
 
@@ -284,10 +283,10 @@ def _recover(home: Path, record: "_Record", environment: Mapping[str, str]) -> N
     changes = snapshots.changes(record.before, snapshots.take())
     net = NetChanges()
     net.add(changes.files)
-    number = _last_number(journal, record.thread_id) + 1
+    number = last_turn_number(journal, record.thread_id) + 1
     turn = TurnOfEntry(record.thread_id, number, tuple(record.patches), is_cut_off=True)
     if net.files():
-        journal.record(_entry(net, changes, turn))
+        journal.record(turn_entry(net, changes, turn))
 
 
 @frozen
@@ -313,46 +312,3 @@ class _Record:
         copy = found.pop("before")
         unkept = {name: (size, mtime) for name, (size, mtime) in copy.pop("unkept").items()}
         return cls(before=Snapshot(**copy, unkept=unkept), **found)
-
-
-def _last_number(journal: Journal, thread_id: str) -> int:
-    last = 0
-    for number in journal.numbers():
-        with suppress(DamagedEntry):
-            turn = journal.read(number, with_contents=False).turn
-            if turn is not None and turn.thread_id == thread_id:
-                last = max(last, turn.number)
-    return last
-
-
-def _entry(net: NetChanges, changes: Changes, turn: TurnOfEntry) -> Entry:
-    """A journal entry for changes that are already in place."""
-    known, unkept = list[FileChange](), [*changes.unkept]
-    for file in net.files():
-        if net.is_known(file.path):
-            known.append(_change(file))
-        else:
-            unkept.append(str(file.path))
-    return Entry(known, made=changes.folders, turn=replace(turn, unkept=tuple(unkept)))
-
-
-def _change(file: PatchedFile) -> FileChange:
-    mode = file.new_mode
-    before: Status | None = None
-    if file.old is not None:
-        old_mode = file.old_mode or stat.S_IFREG | 0o644
-        # The owner is not known. An undo by root gives the file to the owner of the folder.
-        near = next(path for path in file.path.parents if path.is_dir()).stat()
-        before = Status(0, 0, old_mode, len(file.old), 0, near.st_uid, near.st_gid)
-    is_link = mode is not None and stat.S_ISLNK(mode)
-    return FileChange(
-        str(file.path),
-        str(file.path),
-        before,
-        old=file.old,
-        new=file.new,
-        mode=None if mode is None or is_link else stat.S_IMODE(mode),
-        is_link=is_link,
-        present=file.new is not None,
-        touched=True,
-    )

@@ -94,6 +94,7 @@ class Undo:
             self._copy_after(recorder)
 
     async def recovered(self) -> None:
+        """Make entries of turns whose process has died, before this turn changes the first file."""
         await self._in_thread(self._loaded().recover)
 
     def _copy_after(self, recorder: Any) -> None:

@@ -1,0 +1,61 @@
+"""The journal entry of a turn, for changes that are already in place."""
+
+import stat
+from contextlib import suppress
+from dataclasses import replace
+
+from codex_py.patch.copies.snapshots import Changes
+from codex_py.patch.diff.turn_diff import NetChanges
+from codex_py.patch.files.change import Entry, FileChange, TurnOfEntry
+from codex_py.patch.files.entry_file import DamagedEntry
+from codex_py.patch.files.handles import Status
+from codex_py.patch.files.journal import Journal
+from codex_py.protocol.patched_file import PatchedFile
+
+
+def last_turn_number(journal: Journal, thread_id: str) -> int:
+    """The highest number of a turn of this thread in the journal; 0 if it has none."""
+    last = 0
+    for number in journal.numbers():
+        with suppress(DamagedEntry):
+            turn = journal.read(number, with_contents=False).turn
+            if turn is not None and turn.thread_id == thread_id:
+                last = max(last, turn.number)
+    return last
+
+
+def turn_entry(net: NetChanges, changes: Changes, turn: TurnOfEntry) -> Entry:
+    """
+    Args:
+        net: all changes of the turn.
+        changes: of its commands. They name the folders that were made, and what was not kept.
+    """
+    known, unkept = list[FileChange](), [*changes.unkept]
+    for file in net.files():
+        if net.is_known(file.path):
+            known.append(_change(file))
+        else:
+            unkept.append(str(file.path))
+    return Entry(known, made=changes.folders, turn=replace(turn, unkept=tuple(unkept)))
+
+
+def _change(file: PatchedFile) -> FileChange:
+    mode = file.new_mode
+    before: Status | None = None
+    if file.old is not None:
+        old_mode = file.old_mode or stat.S_IFREG | 0o644
+        # The owner is not known. An undo by root gives the file to the owner of the folder.
+        near = next(path for path in file.path.parents if path.is_dir()).stat()
+        before = Status(0, 0, old_mode, len(file.old), 0, near.st_uid, near.st_gid)
+    is_link = mode is not None and stat.S_ISLNK(mode)
+    return FileChange(
+        str(file.path),
+        str(file.path),
+        before,
+        old=file.old,
+        new=file.new,
+        mode=None if mode is None or is_link else stat.S_IMODE(mode),
+        is_link=is_link,
+        present=file.new is not None,
+        touched=True,
+    )
