@@ -39,7 +39,7 @@ async def server_sent_events(
 
     Raises:
         StreamError: the connection broke or fell silent, or an event or the response is too large.
-        ModelError: the body is an HTML page: something else than a model's service answered.
+        ModelError: the body is packed, or an HTML page: something else than a model's service answered.
     """
     if response.headers.get("content-type", "").startswith("text/html"):
         raise ModelError(
@@ -61,6 +61,8 @@ async def server_sent_events(
             yield data
     except httpx.ReadTimeout as error:
         raise _disconnected("idle timeout waiting for SSE", code="idle_timeout") from error
+    except httpx.DecodingError as error:
+        raise ModelError(str(error), code="packed", status=response.status_code) from error
     except (httpx.RequestError, httpx.StreamError) as error:
         raise _disconnected(str(error) or type(error).__name__) from error
 

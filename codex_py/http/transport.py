@@ -16,6 +16,7 @@ import httpx
 
 from codex_py.errors import ExitCode, ModelError
 from codex_py.http.connection import Connection, os_words
+from codex_py.http.encoding import IDENTITY, packed
 from codex_py.http.http1 import Head, body_of, request_head, split_head
 from codex_py.http.proxy import ProxyTransport, proxies_from
 
@@ -33,7 +34,8 @@ _Origin: TypeAlias = tuple[str, str, int]
 def http_client(
     *, environment: Mapping[str, str], transport: httpx.AsyncBaseTransport | None = None
 ) -> httpx.AsyncClient:
-    """The client that everything is sent with. It follows no redirects and unpacks nothing.
+    """The client that everything is sent with. It follows no redirects and unpacks nothing: to read a body that is
+    packed raises an `httpx.DecodingError`.
 
     Raises:
         ConfigError: a proxy variable cannot be used.
@@ -42,15 +44,19 @@ def http_client(
         transport=transport or http_transport(environment),
         # What httpx would read from the process is read from `environment`, once.
         trust_env=False,
-        headers={"accept-encoding": "identity"},
+        headers=IDENTITY,
         timeout=httpx.Timeout(60.0),
-        event_hooks={"response": [_set_location_aside]},
+        event_hooks={"response": [_set_aside]},
     )
 
 
-async def _set_location_aside(response: httpx.Response) -> None:
+async def _set_aside(response: httpx.Response) -> None:
     # httpx parses it though it follows no redirect, and what is no URL raises whatever comes to hand.
     response.extensions[LOCATION] = response.headers.pop("location", "")
+    if (reason := packed(response.headers.get("content-encoding"))) is not None:
+        # The status still counts, so that only the body is refused. httpx would unpack it without a bound.
+        del response.headers["content-encoding"]
+        response.stream = _PackedBody(cast("httpx.AsyncByteStream", response.stream), reason)
 
 
 def http_transport(environment: Mapping[str, str]) -> httpx.AsyncBaseTransport:
@@ -245,3 +251,18 @@ class _ResponseStream(httpx.AsyncByteStream):
         release, self._release = self._release, None
         if release is not None:
             release()
+
+
+class _PackedBody(httpx.AsyncByteStream):
+    """A body that is not read."""
+
+    def __init__(self, stream: httpx.AsyncByteStream, reason: str) -> None:
+        self._stream = stream
+        self._reason = reason
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        raise httpx.DecodingError(self._reason)
+        yield  # pragma: no cover - makes this an iterator
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

@@ -17,6 +17,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from codex_py.errors import ConfigError
+from codex_py.mcp.bounded import bounded_client
 from codex_py.protocol.json_fields import json_object
 
 _RENEW_TIMEOUT_S = 10.0
@@ -25,6 +26,8 @@ _EARLY_S = 30.0
 
 _FINAL_ERRORS: Final = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
 """RFC 6749, 5.2: another attempt would fail too."""
+SENDABLE: Final = r"^[\x20-\x7e]*$"
+"""Access tokens: RFC 6749, A.12. In others, a header could hide."""
 
 
 class Login(BaseModel):
@@ -32,7 +35,7 @@ class Login(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    access_token: str = Field(repr=False)
+    access_token: str = Field(repr=False, pattern=SENDABLE)
     refresh_token: str | None = Field(default=None, repr=False)
     expires_at: float | None = None
     """Seconds since 1970; None if the server did not say."""
@@ -44,10 +47,15 @@ class Login(BaseModel):
     """Our registration at the authorization server: `OAuthClientInformationFull` of the SDK."""
 
     def with_tokens(self, tokens: OAuthToken) -> "Login":
-        """This login with new tokens; fields that the server left out are unchanged: RFC 6749, 5.1 and 6."""
+        """This login with new tokens; fields that the server left out are unchanged: RFC 6749, 5.1 and 6.
+
+        Raises:
+            ValidationError: the access token cannot be sent. The message quotes it.
+        """
         expires_in = tokens.expires_in
-        return self.model_copy(
-            update={
+        return Login.model_validate(
+            {
+                **dict(self),
                 "access_token": tokens.access_token,
                 "refresh_token": tokens.refresh_token or self.refresh_token,
                 "scope": tokens.scope or self.scope,
@@ -147,7 +155,7 @@ class StoredLogin(httpx2.Auth):
             return login, f"its login has expired; {self._how_to_log_in}"
         failure = "its login could not be renewed"
         try:
-            response = _refreshed(login)
+            response = asyncio.run(_refreshed(login))
             if (
                 response.is_client_error
                 and json_object(response.text).get("error") in _FINAL_ERRORS
@@ -167,8 +175,8 @@ class StoredLogin(httpx2.Auth):
         return renewed, None
 
 
-def _refreshed(login: Login) -> httpx2.Response:
-    """Exchange the refresh token for new tokens; blocks for up to 10 s at each step. RFC 6749, 6."""
+async def _refreshed(login: Login) -> httpx2.Response:
+    """Exchange the refresh token for new tokens; takes up to 10 s at each step. RFC 6749, 6."""
     client = OAuthClientInformationFull.model_validate(login.client)
     data = {
         "grant_type": "refresh_token",
@@ -182,7 +190,8 @@ def _refreshed(login: Login) -> httpx2.Response:
             credentials = (quote(client.client_id, safe=""), quote(client.client_secret, safe=""))
         else:
             data["client_secret"] = client.client_secret
-    return httpx2.post(login.token_endpoint, data=data, auth=credentials, timeout=_RENEW_TIMEOUT_S)
+    async with bounded_client(_RENEW_TIMEOUT_S, auth=credentials) as client:
+        return await client.post(login.token_endpoint, data=data)
 
 
 def _sign(request: httpx2.Request, login: Login | None) -> None:

@@ -3,10 +3,12 @@
 Source: MCP specification 2025-11-25, Authorization.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, cast
+from ipaddress import ip_address
+from typing import Any
 from urllib.parse import urljoin
 
 import httpx2
@@ -24,7 +26,8 @@ from pydantic import AnyUrl, ValidationError
 
 from codex_py import __version__
 from codex_py.errors import CodexError
-from codex_py.mcp.login import Login
+from codex_py.mcp.bounded import bounded_client
+from codex_py.mcp.login import SENDABLE, Login
 from codex_py.mcp.sdk import silence_sdk
 from codex_py.protocol.json_fields import json_object
 
@@ -79,8 +82,9 @@ class LoginFlow:
         """Let the user log in; returns the login to store. Raises a `LoginError` if that failed."""
         name = f"MCP server `{self.server}`"
         try:
-            hooks = {"response": [self._check_challenge]}
-            async with httpx2.AsyncClient(timeout=_REQUEST_TIMEOUT_S, event_hooks=hooks) as client:
+            async with bounded_client(
+                _REQUEST_TIMEOUT_S, on_response=self._check_challenge
+            ) as client:
                 status = await self._status(client)
         except OAuthFlowError as error:
             raise LoginError(f"could not log in to `{self.server}`: {_brief(error)}") from error
@@ -153,6 +157,7 @@ class LoginFlow:
         """The context has it."""
 
     async def _remember(self, address: str) -> None:
+        self._context.check_address(address)
         self._address = address
 
     async def _answer(self) -> AuthorizationCodeResult:
@@ -177,17 +182,39 @@ class _Metadata(OAuthClientMetadata):
 class _Context(OAuthContext):
     """Uses the configured `oauth_resource` instead of the one that the server names.
 
-    Refuses an authorization server without PKCE: there, anyone who sees the code could use the login.
+    Refuses an authorization server without PKCE: there, anyone who sees the code could use the login. Refuses one
+    without https too, unless both servers are on this machine: codes and tokens would be sent in clear, or to any
+    program here that the MCP server names.
     """
 
     configured_resource: str | None = None
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "oauth_metadata" and value is not None:
-            methods = cast("OAuthMetadata", value).code_challenge_methods_supported
-            if "S256" not in (methods or ()):
-                raise OAuthFlowError("its authorization server does not support PKCE with S256")
+        match name, value:
+            case "auth_server_url", str():
+                self.check_address(value)
+            case "oauth_metadata", OAuthMetadata() as metadata:
+                if "S256" not in (metadata.code_challenge_methods_supported or ()):
+                    raise OAuthFlowError("its authorization server does not support PKCE with S256")
+                for endpoint in ("authorization", "token", "registration"):
+                    if (address := getattr(metadata, f"{endpoint}_endpoint")) is not None:
+                        self.check_address(str(address))
+            case "current_tokens", OAuthToken(access_token=token) if not re.fullmatch(
+                SENDABLE, token
+            ):
+                # The error of the client would quote it.
+                raise OAuthFlowError("it gave a token that cannot be sent")
+            case _:
+                pass
         super().__setattr__(name, value)
+
+    def check_address(self, address: str) -> None:
+        """Raise an `OAuthFlowError` unless this address of the authorization server is safe to use."""
+        url = httpx2.URL(address)
+        is_local = _is_loopback(url.host) and _is_loopback(httpx2.URL(self.server_url).host)
+        if url.scheme != "https" and not is_local:
+            where = f"{url.scheme}://{url.netloc.decode()}"
+            raise OAuthFlowError(f"its authorization server is at {where}, which is not https")
 
     def get_resource_url(self) -> str:
         return self.configured_resource or super().get_resource_url()
@@ -196,6 +223,13 @@ class _Context(OAuthContext):
         return self.configured_resource is not None or super().should_include_resource_param(
             protocol_version
         )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:

@@ -276,6 +276,8 @@ async def _error_body(response: httpx.Response) -> bytes:
                 body += piece
                 if len(body) >= _MAX_ERROR_BYTES:
                     break
+    except httpx.DecodingError as error:
+        return str(error).encode()
     except (TimeoutError, httpx.RequestError):
         pass
     return body[:_MAX_ERROR_BYTES]

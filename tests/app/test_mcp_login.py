@@ -173,6 +173,22 @@ def test_a_token_that_is_too_old_is_renewed_before_it_is_sent(tmp_path: Path) ->
         asyncio.run(main(http))
 
 
+def test_a_renewed_token_that_can_not_be_sent_is_not_quoted(tmp_path: Path) -> None:
+    async def main(http: OAuthMcpServer) -> None:
+        made = await logged_in(tmp_path, http)
+        age(made)
+        http.expire()
+        http.token_suffix = "\r\nX-Evil: 1"
+        async with session(made) as (_, warnings):
+            assert warnings == [
+                "MCP server `web` answered with HTTP 401 Unauthorized; its login could not be"
+                " renewed: the answer holds no token that we can use"
+            ]
+
+    with oauth_mcp_server(rotates=False) as http:
+        asyncio.run(main(http))
+
+
 def test_a_token_that_is_refused_is_renewed_once_for_all_requests(tmp_path: Path) -> None:
     async def main(http: OAuthMcpServer) -> None:
         made = await logged_in(tmp_path, http)
@@ -263,6 +279,10 @@ def test_a_server_that_asks_for_a_login_says_how(tmp_path: Path) -> None:
 
 _NO_PKCE = "could not log in to `web`: its authorization server does not support PKCE with S256"
 
+_NOT_HTTPS = (
+    "could not log in to `web`: its authorization server is at http://{}, which is not https"
+)
+
 
 @pytest.mark.parametrize(
     ("settings", "message"),
@@ -282,6 +302,23 @@ _NO_PKCE = "could not log in to `web`: its authorization server does not support
             {"token_error": {"error": "invalid_grant", "secret": "x"}},
             "could not log in to `web`: Token exchange failed (400): invalid_grant",
         ),
+        (
+            {"endpoints": {"token_endpoint": "http://192.0.2.1:8/token?key=secret"}},
+            _NOT_HTTPS.format("192.0.2.1:8"),
+        ),
+        (
+            {"endpoints": {"authorization_endpoint": "http://u:secret@example.org/a"}},
+            _NOT_HTTPS.format("example.org"),
+        ),
+        (
+            {"token_suffix": "\r\nX-Evil: 1"},
+            "could not log in to `web`: it gave a token that cannot be sent",
+        ),
+        (
+            {"encoding": "gzip"},
+            "MCP server `web` could not be reached: the server packed its answer ('gzip'), which"
+            " nobody asked it to do",
+        ),
     ],
 )
 def test_a_login_that_fails_says_why(
@@ -292,7 +329,7 @@ def test_a_login_that_fails_says_why(
             await logged_in(tmp_path, http)
         assert str(failed.value) == message
         assert stored(config(tmp_path, http.url)) == {}
-        if str(failed.value) == _NO_PKCE:
+        if str(failed.value) == _NO_PKCE or "https" in str(failed.value):
             # Not even registered there.
             assert http.asked == []
 

@@ -1,5 +1,6 @@
 """Answers that are no stream, connections that break, and what stands between the program and the server."""
 
+import gzip
 import json
 import socket
 from collections.abc import Mapping
@@ -209,6 +210,28 @@ def test_a_huge_error_is_cut(place: Workplace) -> None:
         outcome = place.run(server)
     assert outcome.code == 69
     assert len(outcome.error["message"]) < 3_000
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "name"),
+    [
+        (200, 1, "packed"),
+        (400, 1, "bad_request"),
+        (401, 77, "authentication"),
+        (503, 69, "server_error"),
+    ],
+)
+def test_an_answer_that_nobody_asked_to_pack_is_not_unpacked(
+    place: Workplace, status: int, code: int, name: str
+) -> None:
+    bomb = gzip.compress(gzip.compress(b"data: " + bytes(16 << 20)))
+    reply = Reply(status=status, body=bomb, headers={"content-encoding": "gzip, gzip"})
+    with ScriptedServer([reply]) as server:
+        outcome = place.run(server)
+    assert (outcome.code, outcome.error["code"], len(server.requests)) == (code, name, 1)
+    assert outcome.error["retryable"] is (status == 503)
+    assert "the server packed its answer ('gzip, gzip')" in outcome.error["message"]
+    assert outcome.error["http_status"] == status
 
 
 def test_an_error_body_without_an_end_is_not_waited_for(place: Workplace) -> None:

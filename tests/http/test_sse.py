@@ -121,7 +121,6 @@ def test_broken_connection_is_a_stream_error_after_what_came_before() -> None:
     [
         (httpx.ReadTimeout(""), "idle timeout waiting for SSE", "idle_timeout"),
         (httpx.RemoteProtocolError("bad chunk"), "bad chunk", "disconnected"),
-        (httpx.DecodingError("bad gzip"), "bad gzip", "disconnected"),
         (httpx.ReadError(""), "ReadError", "disconnected"),
     ],
 )
@@ -132,6 +131,11 @@ def test_every_fault_of_the_connection_has_a_name(
     assert isinstance(error, StreamError)
     assert str(error) == f"stream disconnected before completion: {message}"
     assert error.code == code
+
+
+def test_a_body_that_is_packed_is_no_stream_however_often_it_is_asked_for() -> None:
+    error = failure(b"", httpx.DecodingError("it is packed"))
+    assert (str(error), error.code, error.retryable) == ("it is packed", "packed", False)
 
 
 def test_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,9 @@
 import asyncio
+import gzip
 import shutil
 import ssl
 import subprocess
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, cast
@@ -44,6 +46,31 @@ def test_head_and_body_of_a_request_arrive_as_sent() -> None:
     assert head.startswith(b"POST /p HTTP/1.1\r\nHost: 127.0.0.1:")
     assert b"\r\naccept-encoding: identity" in head
     assert body == b"hello"
+
+
+def test_a_packed_body_is_refused_in_bounded_memory_and_its_connection_closed() -> None:
+    bomb = gzip.compress(gzip.compress(bytes(64 << 20)))
+
+    async def use(client: Client, server: RawServer) -> int:
+        async with client.stream("GET", server.url) as response:
+            assert response.status_code == 200
+            with pytest.raises(httpx.DecodingError, match=r"packed its answer \('GZip, gzip'\)"):
+                await response.aread()
+        await server.ended.wait()
+        return tracemalloc.get_traced_memory()[1]
+
+    async def handler(connection: RawConnection) -> None:
+        await connection.request()
+        await connection.send(
+            sized(bomb, b"Content-Encoding: GZip", b"content-encoding: gzip", b"X: y")
+        )
+        await connection.request()
+
+    tracemalloc.start()
+    try:
+        assert run(handler, use) < 10_000_000
+    finally:
+        tracemalloc.stop()
 
 
 RESPONSE = CHUNKED + b"5\r\nhello\r\n7;x=y\r\n, world\r\n0\r\nTrailer: t\r\n\r\n"

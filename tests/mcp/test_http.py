@@ -1,6 +1,8 @@
 import asyncio
 import gzip
 import json
+import re
+import tracemalloc
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -113,15 +115,11 @@ def test_a_server_that_keeps_no_session_is_not_asked_for_ever(tmp_path: Path) ->
         assert len(http.sent("tools/call")) == 2
 
 
-def packed(data: bytes) -> bytes:
-    return gzip.compress(data, 1)
-
-
 @pytest.mark.parametrize("answer", [b"", b"{{{", b"{}"])
 def test_an_answer_that_is_no_message_is_told_in_one_line(tmp_path: Path, answer: bytes) -> None:
     async def run(http: HttpMcpServer) -> None:
         async with started(tmp_path, others=[server(http.url)]) as it:
-            http.pack = lambda _: packed(answer)
+            http.instead = answer
             with pytest.raises(RequestFailed) as failed:
                 await it.call("web", "echo")
             assert str(failed.value) == "Mcp error: -32700: Failed to parse JSON response"
@@ -134,40 +132,41 @@ def test_an_answer_that_is_no_message_is_told_in_one_line(tmp_path: Path, answer
         asyncio.run(run(http))
 
 
-def test_a_packed_answer_is_unpacked_and_may_have_text_that_is_no_unicode(tmp_path: Path) -> None:
-    async def run(url: str) -> None:
-        async with started(tmp_path, others=[server(url)]) as it:
+def test_an_answer_may_have_text_that_is_no_unicode(tmp_path: Path) -> None:
+    async def run(http: HttpMcpServer) -> None:
+        async with started(tmp_path, others=[server(http.url)]) as it:
+            content = b'{"content": [{"type": "text", "text": "\\ud800"}]}'
+            http.instead = b'{"jsonrpc": "2.0", "id": 3, "result": ' + content + b"}"
             result = await it.call("web", "echo")
             assert result["content"] == [{"type": "text", "text": "\N{REPLACEMENT CHARACTER}"}]
 
-    def pack(data: bytes) -> bytes:
-        return packed(data.replace(b'"{}"', rb'"\ud800"'))
-
-    with http_mcp_server(pack=pack) as http:
-        asyncio.run(run(http.url))
-
-
-def test_a_packed_answer_is_bounded_as_what_it_is_unpacked(tmp_path: Path) -> None:
-    async def run(http: HttpMcpServer) -> None:
-        async with started(tmp_path, others=[server(http.url)]) as it:
-            http.result_bytes = 33 << 20
-            with pytest.raises(RequestFailed, match="sent a message of more than 32 MB"):
-                await it.call("web", "echo")
-
-    with http_mcp_server(pack=packed) as http:
+    with http_mcp_server() as http:
         asyncio.run(run(http))
 
 
-def test_what_can_not_be_unpacked_fails_at_once(tmp_path: Path) -> None:
-    async def run(url: str) -> None:
-        async with started(tmp_path, others=[server(url)]) as it:
-            assert it.warnings == [
-                "MCP server `web` could not be reached: the server's answer cannot be unpacked: "
-                "Error -3 while decompressing data: incorrect header check"
-            ]
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("encoding", ["gzip", "gzip, gzip", "br"])
+def test_a_packed_answer_is_refused_before_it_is_unpacked(
+    tmp_path: Path, encoding: str, stream: bool
+) -> None:
+    refusal = f"the server packed its answer ({encoding!r}), which nobody asked it to do"
 
-    with http_mcp_server(pack=bytes) as http:
-        asyncio.run(run(http.url))
+    async def run(http: HttpMcpServer) -> None:
+        async with started(tmp_path, others=[server(http.url)]) as it:
+            http.encoding = encoding
+            tracemalloc.start()
+            with pytest.raises(RequestFailed, match=re.escape(refusal)):
+                await it.call("web", "echo")
+            assert tracemalloc.get_traced_memory()[1] < 10_000_000
+            tracemalloc.stop()
+        async with started(tmp_path, others=[server(http.url)]) as it:
+            assert it.warnings == [f"MCP server `web` could not be reached: {refusal}"]
+
+    bomb = gzip.compress(gzip.compress(bytes(64 << 20)))
+    with http_mcp_server(stream=stream) as http:
+        http.packed = bomb
+        asyncio.run(run(http))
+        assert {headers["accept-encoding"] for _, headers, _ in http.requests} == {"identity"}
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -178,6 +177,20 @@ def test_a_result_without_end_is_not_taken(tmp_path: Path, stream: bool) -> None
                 await it.call("web", "echo")
 
     with http_mcp_server(stream=stream, result_bytes=33 << 20) as http:
+        asyncio.run(run(http.url))
+
+
+@pytest.mark.parametrize("end", ["\n", "\x00x", "\x7f", " "])
+def test_a_header_that_can_not_be_sent_is_named_without_its_value(tmp_path: Path, end: str) -> None:
+    async def run(url: str) -> None:
+        transport = HttpTransport(url, {"Authorization": f"Bearer t0k{end}"})
+        settings = ServerSettings(name="web", transport=transport)
+        async with started(tmp_path, others=[settings]) as it:
+            (warning,) = it.warnings
+            assert "header 'Authorization' cannot be sent" in warning
+            assert "t0k" not in warning
+
+    with http_mcp_server() as http:
         asyncio.run(run(http.url))
 
 

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,8 +24,11 @@ class HttpMcpServer:
     """Answer every call of a tool with this status."""
     result_bytes: int = 0
     """Length of what `echo` adds to its answer."""
-    pack: Callable[[bytes], bytes] | None = None
-    """Packs answers that are JSON; they claim to be `gzip` then."""
+    instead: bytes | None = None
+    """The body of every answer that would be a message."""
+    encoding: str | None = None
+    """The `content-encoding` of every answer; the body of those with a message is `packed` then."""
+    packed: bytes = b""
     requests: list[tuple[str, dict[str, str], str]] = field(
         default_factory=list[tuple[str, dict[str, str], str]]
     )
@@ -38,6 +41,11 @@ class HttpMcpServer:
         if self.refuse_calls is not None and method == "tools/call":
             return self.refuse_calls, b""
         return self.forgetful_answer if self.forget else None
+
+    def body_instead_of(self, message: bytes) -> bytes:
+        if self.encoding is not None:
+            return self.packed
+        return message if self.instead is None else self.instead
 
     def sent(self, method: str) -> list[dict[str, str]]:
         """The headers of the requests of one method, HTTP's or MCP's."""
@@ -84,13 +92,13 @@ def http_mcp_server(**settings: Any) -> Generator[HttpMcpServer]:
             state.requests.append((self.command, headers, method))
 
         def _send(self, status: int, data: bytes, kind: str) -> None:
-            data = data if state.pack is None else state.pack(data)
+            data = data and state.body_instead_of(data)
             self.send_response(status)
             self.send_header("content-type", kind)
             self.send_header("content-length", str(len(data)))
             self.send_header("mcp-session-id", "s1")
-            if state.pack is not None:
-                self.send_header("content-encoding", "gzip")
+            if state.encoding is not None:
+                self.send_header("content-encoding", state.encoding)
             self.end_headers()
             self.wfile.write(data)
 

@@ -12,6 +12,7 @@ from codex_py.app.model import named_provider
 from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.errors import ConfigError, ExitCode, ModelError
+from codex_py.http.encoding import packed
 from codex_py.model.auth import find_key
 from codex_py.model.providers import Provider
 from codex_py.protocol.frozen import frozen
@@ -111,6 +112,8 @@ def listed_models(
         raise _unavailable(
             f"{provider.name} does not answer at {_at(provider)} ({reason})"
         ) from error
+    if (reason := packed(response.getheader("content-encoding"))) is not None:
+        raise _unavailable(f"{provider.name} at {_at(provider)} cannot be read: {reason}")
     try:
         data: Any = json.loads(body)
         entries = data["data"]

@@ -37,6 +37,12 @@ class OAuthMcpServer:
     """What the authorization server says it checks; None for not a word."""
     resource_metadata: str | None = None
     """Where the server says that its metadata are."""
+    endpoints: dict[str, str] = field(default_factory=dict[str, str])
+    """Replace those of the authorization server's metadata."""
+    token_suffix: str = ""
+    """What every access token ends with."""
+    encoding: str | None = None
+    """The `content-encoding` of the answers of the authorization server."""
     access: set[str] = field(default_factory=set[str])
     """The tokens that are good now."""
     refresh: set[str] = field(default_factory=set[str])
@@ -166,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif form["refresh_token"] not in state.refresh or state.refresh_status != 200:
             return 400, {"error": "invalid_grant", "error_description": "It was revoked"}
         answer: dict[str, Any] = {"token_type": "bearer"}
-        answer["access_token"] = state.new_token("access")
+        answer["access_token"] = state.new_token("access") + state.token_suffix
         state.access.add(answer["access_token"])
         if state.expires_in_s is not None:
             answer["expires_in"] = state.expires_in_s
@@ -205,6 +211,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(data)))
         if location is not None:
             self.send_header("location", location)
+        if (encoding := self._server.state.encoding) is not None:
+            self.send_header("content-encoding", encoding)
         if challenge is not None:
             self.send_header("www-authenticate", challenge)
         self.end_headers()
@@ -223,4 +231,5 @@ def _metadata(state: OAuthMcpServer) -> dict[str, Any]:
         "response_types_supported": ["code"],
         "grant_types_supported": ["authorization_code", "refresh_token"],
         "token_endpoint_auth_methods_supported": ["none"],
+        **state.endpoints,
     }

@@ -1,0 +1,84 @@
+"""The HTTP client for servers and for their logins: what it reads is bounded, and no error of it quotes a header.
+
+The SDK uses httpx2 instead of httpx.
+"""
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+import httpx2
+
+from codex_py.http.encoding import IDENTITY, packed
+from codex_py.protocol.messages import decode_json, encode_json
+
+MAX_MESSAGE_BYTES = 32 * 1024 * 1024
+
+
+def bounded_client(
+    timeout: httpx2.Timeout | float,
+    *,
+    headers: Mapping[str, str] | None = None,
+    auth: httpx2.Auth | tuple[str, str] | None = None,
+    on_response: Callable[[httpx2.Response], Awaitable[None]] | None = None,
+    streams_events: bool = False,
+) -> httpx2.AsyncClient:
+    """A client that refuses responses that are packed or have more than 32 MB.
+
+    Args:
+        on_response: gets each response first.
+        streams_events: responses that are streams of events are not bounded here, but by the SDK.
+    """
+
+    async def bound(response: httpx2.Response) -> None:
+        if on_response is not None:
+            await on_response(response)
+        if (reason := packed(response.headers.get("content-encoding"))) is not None:
+            raise httpx2.DecodingError(reason)
+        kind = response.headers.get("content-type", "")
+        if not (streams_events and kind.startswith("text/event-stream")):
+            assert isinstance(response.stream, httpx2.AsyncByteStream)
+            response.stream = _BoundedStream(response.stream)
+
+    return httpx2.AsyncClient(
+        headers={**IDENTITY, **(headers or {})},
+        timeout=timeout,
+        auth=auth,
+        event_hooks={"request": [_check_headers], "response": [bound]},
+    )
+
+
+async def _check_headers(request: httpx2.Request) -> None:
+    for name, value in request.headers.raw:
+        if value != value.strip() or re.search(rb"[\x00-\x08\x0a-\x1f\x7f]", value):
+            # The library's own error would quote the value.
+            raise httpx2.LocalProtocolError(f"the header {name.decode()!r} cannot be sent")
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    """One message, as a single chunk."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        message = bytearray()
+        async for chunk in self._stream:
+            message += chunk
+            if len(message) > MAX_MESSAGE_BYTES:
+                raise httpx2.ReadError(
+                    f"the server sent a message of more than {MAX_MESSAGE_BYTES >> 20} MB"
+                )
+        yield _in_unicode(bytes(message))
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _in_unicode(message: bytes) -> bytes:
+    """The JSON without lone surrogates, because the SDK refuses a message that has one."""
+    if b"\\ud" not in message.lower():
+        return message
+    try:
+        return encode_json(decode_json(message))
+    except (ValueError, RecursionError):
+        return message
