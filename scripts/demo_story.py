@@ -96,8 +96,8 @@ def main() -> int:
         home = Path(folder) / "home"
         home.mkdir()
         home.joinpath("config.toml").write_text(server.config_toml(), encoding="utf-8")
-        repository = make_repository(Path(folder) / "basket", os.environ)
         environment = {**demo_environment(home, os.environ), "MOCK_KEY": "none"}
+        repository = make_repository(Path(folder) / "basket", environment)
         command = demo_command(repository, ["--record", str(TAPE)])
         program = [sys.executable, "-m", "codex_py", *command]
         done = subprocess.run(program, env=environment, stdin=subprocess.DEVNULL, check=False)

@@ -22,6 +22,8 @@ PROMPT = "A test fails in this repo. Find out why, and fix the code."
 
 _REPOSITORY = Path(__file__).with_name("repository")
 TAPE = Path(__file__).with_name("tape.jsonl")
+_PASSED_ON = ("TMPDIR", "TERM", "COLORTERM", "NO_COLOR", "LD_LIBRARY_PATH")
+"""The variables that the session gets. Any other one may change its requests, or what its commands print."""
 
 
 def play_demo(
@@ -41,9 +43,10 @@ def play_demo(
         raise UsageError("`codex-py demo` takes no prompt: it replays one")
     try:
         folder = Path(tempfile.mkdtemp(prefix="codex-py-demo-"))
-        repository = make_repository(folder / "basket", environment)
         home = folder / "home"
         home.mkdir()
+        own = demo_environment(home, environment)
+        repository = make_repository(folder / "basket", own)
     except OSError as error:
         raise CodexError(f"no folder for the demo: {error}", code="demo") from error
     stderr = OutputStream(2)
@@ -54,7 +57,7 @@ def play_demo(
     # The recorded prompt contains nothing from standard input.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     command = demo_command(repository, ["--replay", str(TAPE)])
-    code = run(command, demo_environment(home, environment))
+    code = run(command, own)
     shutil.rmtree(home, ignore_errors=True)
     stderr.write_text(f"\nWhat it changed: git -C {printable(str(repository))} diff\n")
     return code
@@ -63,23 +66,22 @@ def play_demo(
 def demo_command(repository: Path, tape: list[str]) -> list[str]:
     """The command line of the session. `tape`: the option that names it."""
     session = ["--ephemeral", "--skip-git-repo-check", "--sandbox", "workspace-write"]
-    # Nor the skills in the home of whoever watches, of which the recorded model was not told.
-    session += ["-c", "skills.include_instructions=false"]
+    # Without git, the folder above may be that of somebody's project.
+    session += ["-c", "project_root_markers=[]"]
     return ["exec", *session, "--cd", str(repository), "--model", "gpt-5.5", *tape, PROMPT]
 
 
 def demo_environment(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables without the user's own configuration, and with the `python3` that runs this program."""
+    """Variables of the session: nothing of the user's own settings, and the `python3` that runs this program."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
-    return {**environment, "CODEX_HOME": str(home), "PATH": path}
+    passed = {name: environment[name] for name in _PASSED_ON if name in environment}
+    return {**passed, "HOME": str(home), "CODEX_HOME": str(home), "PATH": path}
 
 
 def make_repository(folder: Path, environment: Mapping[str, str]) -> Path:
     """Copy the demo's files, and commit them if git is installed, so that the change can be seen."""
     shutil.copytree(_REPOSITORY, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    # The user's own settings may ask for signatures, or for a template with hooks.
-    isolated = {**environment, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
-    if (git := find_git(folder, isolated)) is not None:
+    if (git := find_git(folder, environment)) is not None:
         identity = ["-c", "user.name=demo", "-c", "user.email=demo@example.invalid"]
         for command in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "A basket"]):
             git.run(folder, *command)

@@ -1,8 +1,11 @@
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -14,11 +17,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run_demo(folder: Path, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
+def run_demo(
+    folder: Path,
+    *arguments: str,
+    stdin: bytes = b"",
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> subprocess.CompletedProcess[str]:
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder / "home"),
         "TMPDIR": str(folder / "elsewhere"),
+        **variables,
     }
     done = subprocess.run(
         [sys.executable, "-m", "codex_py", "demo", *arguments],
@@ -50,14 +59,65 @@ def test_the_demo_mends_its_repository_and_says_where_it_is(folder: Path) -> Non
     assert tests.returncode == 0
 
 
-def test_the_demo_has_nothing_of_the_skills_of_the_user(folder: Path) -> None:
-    for name, text in (("good", "---\ndescription: x\n---\n"), ("broken", "")):
-        path = folder / "home" / ".agents" / "skills" / name / "SKILL.md"
-        path.parent.mkdir(parents=True)
+SKILL = "---\ndescription: x\n---\n"
+HOOKS = '{"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "echo told; exit 2"}]}]}}'
+LIVED_IN = {
+    ".codex/config.toml": "model = [",
+    ".codex/codex-py/config.toml": 'hooks.claude = true\nmodel_provider = "none"\n',
+    ".codex/AGENTS.md": "Speak Latin.",
+    ".codex/auth.json": "{",
+    ".codex/hooks.json": HOOKS,
+    ".codex/agents/tester.toml": 'description = "x"\ndeveloper_instructions = "y"\n',
+    ".codex/rules/default.rules": "prefix_rule(",
+    ".codex/skills/good/SKILL.md": SKILL,
+    ".claude/agents/reviewer.md": "---\nname: reviewer\ndescription: x\n---\ny\n",
+    ".claude/settings.json": HOOKS,
+    ".claude/CLAUDE.md": "Speak Greek.",
+    ".claude/skills/broken/SKILL.md": "",
+    ".agents/skills/good/SKILL.md": SKILL,
+    ".gitconfig": "[init]\n templateDir = /nonexistent\n[commit",
+    ".profile": "echo welcome\n",
+    "venv/bin/activate": "",
+}
+GATEWAY = {
+    "OPENAI_BASE_URL": "http://127.0.0.1:1/",
+    "OPENAI_API_KEY": "x",
+    "CODEX_API_KEY": "x",
+    "ANTHROPIC_BASE_URL": "http://127.0.0.1:1/",
+    "HTTPS_PROXY": "http://127.0.0.1:1/",
+    "CODEX_OSS_PORT": "none",
+    "GIT_DIR": "/nonexistent",
+    "BASH_ENV": "/nonexistent/env",
+    "PYTHONWARNINGS": "error",
+    "LC_ALL": "xx_YY",
+    "SHELL": "/nonexistent/shell",
+}
+
+
+def test_the_demo_has_nothing_of_the_home_and_the_environment_of_the_user(folder: Path) -> None:
+    home = folder / "home"
+    for name, text in LIVED_IN.items():
+        path = home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    done = run_demo(folder)
+    venv = {"VIRTUAL_ENV": str(home / "venv"), "PATH": f"{home}/venv/bin:{os.environ['PATH']}"}
+    variables = {**GATEWAY, **venv, "CODEX_HOME": str(home / ".codex")}
+    done = run_demo(folder, variables=variables)
     assert done.returncode == 0, done.stderr
-    assert "skill" not in done.stderr
+    assert done.stdout.startswith("Fixed. ")
+    assert "arning" not in done.stderr
+
+
+def test_the_demo_without_git_has_nothing_of_the_project_around_its_folder(folder: Path) -> None:
+    (folder / "elsewhere" / ".git").mkdir()
+    (folder / "elsewhere" / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+    (folder / "elsewhere" / "AGENTS.md").write_text("Speak Latin.", encoding="utf-8")
+    programs = folder / "bin"
+    programs.mkdir()
+    for name in ("bash", "sh", "cat", "grep", "ls", "wc", "nl", "sed"):
+        programs.joinpath(name).symlink_to(shutil.which(name) or "")
+    done = run_demo(folder, variables={"PATH": str(programs)})
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_demo_leaves_nothing_in_the_users_home(folder: Path) -> None:
