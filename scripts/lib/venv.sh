@@ -54,7 +54,9 @@ pip_install() { "$root/.venv/bin/python" -m pip install --quiet --disable-pip-ve
 
 # install PYTHON EXTRA
 install() {
-    echo "codex-py: installing into $root/.venv" >&2
+    size="some 100 MB, half a minute"
+    if [ "$2" = dev ]; then size="with the tools of the tests: some 450 MB, a minute or two"; fi
+    echo "codex-py: installing into $root/.venv ($size)" >&2
     # One that is of no use, of another Python or half made, is made anew.
     if ! "$root/.venv/bin/python" -m pip --version >/dev/null 2>&1; then
         rm -rf "$root/.venv"
