@@ -4,9 +4,10 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from codex_py.config.config import Config
+from codex_py.config.layers import Layer
 from codex_py.config.paths import folders_between, user_home
 from codex_py.config.plugins import plugin_variables
 from codex_py.config.project_trust import Trusted, main_work_tree
@@ -20,8 +21,10 @@ _OVERRIDES: Final = Path("/<session-flags>/config.toml")
 @frozen
 class HookFile:
     path: Path
-    contents: str | Mapping[str, Any] | None = None
-    """The text of a JSON file, or the checked `[hooks]` table; None: read the file, if there is one."""
+    text: str | None = None
+    """Of a JSON file; None: read the file, if there is one."""
+    layer: Layer | None = None
+    """Its `[hooks]` table is meant, which is checked."""
     root: Path | None = None
     """No link may lead the reader out of this folder."""
     key: Path | None = None
@@ -99,4 +102,4 @@ def _tables(config: Config, *names: str, folder: Path | None = None) -> Iterator
         path = layer.path or _OVERRIDES
         if layer.name in names and folder in {None, path.parent} and "hooks" in layer.values:
             is_managed = layer.name in {"system", "managed"}
-            yield HookFile(path, layer.values["hooks"], is_managed=is_managed)
+            yield HookFile(path, layer=layer, is_managed=is_managed)

@@ -13,23 +13,18 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from codex_py.config.check import KeyPath, dotted, problems
+from codex_py.config.check import KeyPath
 from codex_py.config.config import Config
 from codex_py.config.edit import TomlValue, changed_text, edit_config, set_in_config
-from codex_py.config.files import read_text
+from codex_py.config.hook_events import read_events
 from codex_py.config.hook_files import HookFile, hook_files
 from codex_py.config.layers import Layers
-from codex_py.config.tables import HOOK_EVENTS, HOOKS, Table
+from codex_py.config.tables import HOOK_EVENTS
 from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
 
 HookState: TypeAlias = Literal["trusted", "new", "changed", "disabled"]
 
-_DOCUMENT: Final[Table] = {
-    "description": "any",
-    "hooks": {**dict.fromkeys(HOOK_EVENTS, HOOKS), "*": "any"},
-}
-"""A file of JSON."""
 _WITHOUT_MATCHER: Final = frozenset({"UserPromptSubmit", "Stop", "Interrupt"})
 _ALL: Final = (None, "", "*")
 """Matchers that match everything."""
@@ -110,29 +105,42 @@ class Hooks:
 
 
 def find_hooks(config: Config, environment: Mapping[str, str]) -> Hooks:
-    """All hooks that are configured here, those that may not run included. A file with a mistake is left out."""
+    """All hooks that are configured here, those that may not run included. A file with a mistake is left out.
+
+    Raises:
+        ConfigError: the name of an event is misspelt, so what its hooks refuse would run.
+    """
     found: list[Hook] = []
     notes: list[str] = []
+    misspelt: list[str] = []
     states = _states(config.layers)
     sources: dict[Path, Path] = {}
     for file in hook_files(config, environment):
         skipped: list[str] = []
         try:
-            hooks = list(_hooks(file, states, skipped))
+            events = read_events(file)
+            hooks = list(_hooks(file, events.groups, states, skipped))
         except (ConfigError, ValueError) as error:
             failed = "read" if isinstance(error, ConfigError) else "parse"
             notes.append(f"failed to {failed} hooks config {file.path}: {error}")
             continue
         found += hooks
-        notes += skipped
+        notes += (*skipped, *events.unsupported)
+        misspelt += events.misspelt
         if hooks and file.claude is None:
             other = sources.setdefault(file.path.parent, file.path)
             if other != file.path:
                 notes.append(
                     f"loading hooks from both {other} and {file.path}; prefer a single representation for this layer"
                 )
+    if misspelt:
+        raise ConfigError("\n".join(_bounded(misspelt)))
     numbered = tuple(replace(hook, number=number) for number, hook in enumerate(found))
-    return Hooks(numbered, tuple(note[:_LONGEST] for note in notes[:_MOST_WARNINGS]))
+    return Hooks(numbered, _bounded(notes))
+
+
+def _bounded(notes: Sequence[str]) -> tuple[str, ...]:
+    return tuple(note[:_LONGEST] for note in notes[:_MOST_WARNINGS])
 
 
 def trust(home: Path, hooks: Sequence[Hook]) -> None:
@@ -159,16 +167,18 @@ def _states(layers: Layers) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _hooks(
-    file: HookFile, states: Mapping[str, Mapping[str, Any]], skipped: list[str]
+    file: HookFile,
+    groups_by_event: Mapping[str, Any],
+    states: Mapping[str, Mapping[str, Any]],
+    skipped: list[str],
 ) -> Iterator[Hook]:
     """The hooks of a file that can run; `skipped` gets a warning for each other one.
 
     Raises:
-        ConfigError: the file cannot be read.
-        ValueError: the file is damaged, or something in it is of the wrong type.
+        ValueError: something in the file is of the wrong type.
     """
-    for event, groups in _events(file).items():
-        for number, group in enumerate(groups):
+    for event in HOOK_EVENTS:
+        for number, group in enumerate(groups_by_event.get(event, ())):
             matcher = None if event in _WITHOUT_MATCHER else group.get("matcher")
             fault = _fault_of_matcher(matcher)
             if fault is not None:
@@ -182,39 +192,6 @@ def _hooks(
                     skipped.append(why)
                 elif fault is None:
                     yield _hook(file, event, f"{number}:{place}", matcher, handler, states)
-
-
-def _events(file: HookFile) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    """The groups of each known event. Raises as `_hooks`."""
-    document: Any = {"hooks": file.contents}
-    if not isinstance(file.contents, Mapping):
-        text = read_text(file.path, root=file.root) if file.contents is None else file.contents
-        document = {} if text is None else _parsed(text)
-    kinds = _DOCUMENT if file.claude is None else _DOCUMENT | {"*": "any"}
-    if mistakes := problems(document, kinds):
-        where = f"`{dotted(mistakes[0].key)}`" if mistakes[0].key else "it"
-        raise ValueError(f"{where} {mistakes[0].text}")
-    # The switch is a setting of Claude Code.
-    is_off = document.get("disableAllHooks") is True
-    found: Mapping[str, Any] = {} if is_off else document.get("hooks", {})
-    return {event: found[event] for event in HOOK_EVENTS if event in found}
-
-
-def _parsed(text: str) -> Any:
-    try:
-        document = json.loads(text, object_pairs_hook=_unique)
-        # A lone surrogate, which JSON can spell, is an error.
-        json.dumps(document, ensure_ascii=False).encode()
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    return document
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object. `null` is no value; of two values for one name, one would be lost silently."""
-    if len({name for name, _ in pairs}) < len(pairs):
-        raise ValueError("an object has two fields of one name")
-    return {name: value for name, value in pairs if value is not None}
 
 
 def _fault_of_matcher(matcher: str | None) -> str | None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from codex_py.config.config import load_config
 from codex_py.config.hook_files import has_hooks
 from codex_py.config.hooks import Hook, Hooks, enable, find_hooks, trust
+from codex_py.errors import ConfigError
 from tests.config.conftest import Place
 from tests.support.codex import hooks_of_codex, needs_codex
 
@@ -243,14 +245,59 @@ def test_a_hook_that_is_there_twice_runs_twice(place: Place):
     ]
 
 
-def test_unknown_events_and_fields_are_ignored(place: Place):
+def test_events_of_others_are_told_and_unknown_fields_are_ignored(place: Place):
+    groups = [{"hooks": [{"type": "x"}]}]
     document = {
         "description": "mine",
-        "hooks": {"Nope": [{"hooks": [{"type": "x"}]}], "Stop": [{"hooks": [command("a", x=1)]}]},
+        "hooks": {"Notification": groups, "Nope": groups, "Stop": [{"hooks": [command("a", x=1)]}]},
     }
-    place.user(json.dumps(document), "hooks.json")
+    path = place.user(json.dumps(document, indent=1), "hooks.json")
     assert commands(place) == ["a"]
-    assert found(place).warnings == ()
+    assert found(place).warnings == (
+        f"{path}:4: there is no hook event `Notification`, so its hooks do not run.",
+        f"{path}:13: there is no hook event `Nope`, so its hooks do not run.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("PreTolUse", "PreToolUse"),
+        ("pre_tool_use", "PreToolUse"),
+        ("POSTTOOLUSE", "PostToolUse"),
+        ("PreTool", "PreToolUse"),
+        ("Stopp", "Stop"),
+        ("cluade", "claude"),
+    ],
+)
+def test_a_misspelt_event_is_an_error_with_its_place(place: Place, name: str, meant: str):
+    text = f"there is no hook event `{name}`, so its hooks do not run; did you mean `{meant}`?"
+    path = place.user(json.dumps({"hooks": {"Stop": [], name: []}}, indent=1), "hooks.json")
+    with pytest.raises(ConfigError, match="^" + re.escape(f"{path}:4: {text}") + "$"):
+        find_hooks(place.load(), place.environment)
+    path.unlink()
+    path = place.user(f"\n{toml('a').replace(_EVENT, name)}")
+    with pytest.raises(ConfigError, match="^" + re.escape(f"{path}:2: {text}") + "$"):
+        find_hooks(place.load(), place.environment)
+    path.unlink()
+    with pytest.raises(ConfigError, match="^" + re.escape(f"-c: {text}") + "$"):
+        find_hooks(place.load(overrides=[f"hooks.{name}=[]"]), place.environment)
+
+
+def test_every_misspelt_event_is_named_and_none_where_hooks_are_off(place: Place):
+    place.user(json.dumps({"hooks": {"PreTolUse": []}}), "hooks.json")
+    place.user(toml("a").replace(_EVENT, "PostTolUse"))
+    with pytest.raises(ConfigError, match=r"PreTolUse(?s:.)*PostTolUse"):
+        find_hooks(place.load(), place.environment)
+    assert find_hooks(place.load(overrides=["features.hooks=false"]), place.environment) == Hooks()
+
+
+def test_an_untrusted_project_cannot_stop_the_start_with_a_misspelt_event(place: Place):
+    project_hooks(place, hooks(command("a"), event="PreTolUse"))
+    assert found(place) == Hooks()
+    place.trusted()
+    with pytest.raises(ConfigError, match="PreTolUse"):
+        find_hooks(place.load(), place.environment)
 
 
 @pytest.mark.parametrize("name", ["hooks", "codex_hooks"])
@@ -416,6 +463,7 @@ def test_settings_of_claude_code_have_more_than_hooks(place: Place):
         "permissions": {"allow": ["Bash"]},
         "hooks": {
             "Notification": [{"hooks": [command("n")]}],
+            "PreTolUse": [{"hooks": [command("m")]}],
             _EVENT: [
                 {
                     "matcher": "Bash|MultiEdit|NotebookEdit|Task",
@@ -437,6 +485,8 @@ def test_settings_of_claude_code_have_more_than_hooks(place: Place):
         f"skipping http hook in {path}: http hooks are not supported yet",
         f"skipping hook in {path}: `if` is not supported",
         f"skipping hook in {path}: `args` is not supported",
+        f"{path}:1: there is no hook event `Notification`, so its hooks do not run.",
+        f"{path}:1: there is no hook event `PreTolUse`, so its hooks do not run; did you mean `PreToolUse`?",
     )
     path.write_text(json.dumps({**document, "disableAllHooks": True}), encoding="utf-8")
     assert found(place) == Hooks()

@@ -93,6 +93,16 @@ def test_a_damaged_file_of_hooks_is_told_and_the_run_goes_on(place: Workplace) -
     assert warning.startswith(f"failed to parse hooks config {path}: ")
 
 
+def test_a_misspelt_event_stops_the_start_before_a_request(place: Workplace) -> None:
+    path = place.home / "hooks.json"
+    path.write_text('{"hooks": {"PreTolUse": []}}', encoding="utf-8")
+    with ScriptedServer([]) as server:
+        outcome = place.run(server)
+    assert (outcome.code, outcome.types) == (78, [])
+    assert f"{path}:1: there is no hook event `PreTolUse`" in outcome.err
+    assert "did you mean `PreToolUse`?" in outcome.err
+
+
 @needs_codex
 def test_what_one_program_trusts_the_other_runs(place: Workplace) -> None:
     assert CODEX is not None

@@ -78,6 +78,7 @@ def test_a_good_setup_has_nothing_to_do(place: Workplace) -> None:
             "warning",
             "/hooks",
         ),
+        ("hooks.PreTolUse = []\n", "hooks.trust", "fail", "Correct what the message names"),
         ('sandbox_mode = "danger-full-access"\n', "sandbox.helpers", "warning", "workspace-write"),
     ],
 )
