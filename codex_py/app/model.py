@@ -13,7 +13,7 @@ import httpx
 
 from codex_py import __version__
 from codex_py.app.loading import load
-from codex_py.app.options import SessionSetup
+from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.providers.findings import fitted
 from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
@@ -181,7 +181,7 @@ class ModelClients:
         maker = Maker(provider.id, self._home)
         return HttpModelClient(
             provider=provider,
-            wire=_wire(provider, maker, text_deltas=options.text_deltas),
+            wire=_wire(provider, maker, headers["session-id"], options),
             http=self._connections(),
             key=key,
             headers=headers,
@@ -201,12 +201,14 @@ class ModelClients:
         return self._http
 
 
-def _wire(provider: Provider, maker: Maker, *, text_deltas: bool) -> Wire:
-    watched = (OutputTextDelta, ReasoningDelta) if text_deltas else ()
+def _wire(provider: Provider, maker: Maker, session_id: str, options: SessionOptions) -> Wire:
+    watched = (OutputTextDelta, ReasoningDelta) if options.text_deltas else ()
     make = load(WIRES[provider.wire_api])
     wire = make(watched=watched, maker=maker, profile=provider.profile)
     if provider.profile.tools == "text":
-        wire = load("codex_py.model.text.wire:TextToolsWire")(wire, maker=maker)
+        replayed = options.replay is not None or isinstance(options.transport, ReplayTransport)
+        make = load("codex_py.model.text.wire:TextToolsWire")
+        wire = make(wire, session_id=session_id, maker=maker, replayed=replayed)
     return wire
 
 

@@ -168,6 +168,8 @@ class Completed:
     usage: Usage
     end_turn: bool | None = None
     """False if the server asks for another request although no tool was called."""
+    mistake: str | None = None
+    """What is wrong with a call that was written as text and not run: a clause, for the model."""
 
 
 ResponseEvent: TypeAlias = (

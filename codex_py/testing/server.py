@@ -222,6 +222,9 @@ class ScriptedServer:
         while not isinstance(script, RenderedReply):
             answer = script(request)
             script = answer if callable(answer) else self._rendered(answer)
+        if self._text_tools:
+            events = with_calls_as_text(script.reply.events, request.text_tag)
+            script = RenderedReply(replace(script.reply, events=events))
         with self._lock:
             self._pauses += script.pauses
         if api is None or api is self._responses:
@@ -241,7 +244,7 @@ class ScriptedServer:
             if self._check_calls:
                 api.check(request)
                 if self._text_tools:
-                    check_text(body.get("messages") or body["input"])
+                    check_text(body.get("messages") or body["input"], request.text_tag)
             if not self._check_prefix:
                 return None
             prefix = api.prefix(body)
@@ -256,10 +259,7 @@ class ScriptedServer:
     def _rendered(self, script: Sequence[Part] | bytes | Reply) -> RenderedReply:
         if isinstance(script, bytes):
             script = [script]
-        reply = script if isinstance(script, Reply) else Reply(events=script)
-        if self._text_tools:
-            reply = replace(reply, events=with_calls_as_text(reply.events))
-        return RenderedReply(reply)
+        return RenderedReply(script if isinstance(script, Reply) else Reply(events=script))
 
 
 def _error(api: ResponsesApi, status: int, message: str) -> RenderedReply:

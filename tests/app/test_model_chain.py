@@ -12,6 +12,7 @@ from codex_py.config.config import load_config
 from codex_py.core.session import Session
 from codex_py.errors import ConfigError
 from codex_py.testing import (
+    RecordedRequest,
     Reply,
     ScriptedServer,
     ev_completed,
@@ -20,6 +21,7 @@ from codex_py.testing import (
     ev_reasoning,
 )
 from codex_py.testing.events import ev_created
+from codex_py.testing.text_calls import call_text
 from tests.support.program import Workplace, environment
 from tests.support.wires import AnyWire
 
@@ -326,12 +328,15 @@ def test_tools_that_were_offered_stay_offered_in_the_form_of_the_next_model(
 
 @pytest.mark.parametrize("wire", ["responses", "chat", "anthropic"])
 def test_a_server_that_refuses_tools_gets_calls_as_text(place: Workplace, wire: str) -> None:
-    written = '<tool name="exec_command">\n{"cmd": "echo one >> log"}\n</tool>'
     message = "this model does not support tools"
     with AnyWire(place, check_prefix=False) as wires:
-        replies = [ev_created(), *ev_message(written), ev_completed()]
+
+        def written(request: RecordedRequest) -> list[Any]:
+            text = call_text("exec_command", '{"cmd": "echo one >> log"}', request.text_tag)
+            return [ev_created(), *ev_message(text), ev_completed()]
+
         flags = {"model": UNKNOWN_MODEL}
-        wires.prompt(wire, "go", failure(400, message), replies, DONE, flags=flags)
+        wires.prompt(wire, "go", failure(400, message), written, DONE, flags=flags)
     assert wires.last["type"] == "turn.completed"
     assert (place.cwd / "log").read_text(encoding="utf-8") == "one\n"
     assert [bool(r.fields.get("tools")) for r in wires.requests] == [True, False, False]

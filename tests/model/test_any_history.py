@@ -16,6 +16,7 @@ from codex_py.model.chat.wire import ChatWire
 from codex_py.model.profile import Profile
 from codex_py.model.provider_data import Maker
 from codex_py.model.responses.wire import ResponsesWire
+from codex_py.model.text.format import session_tag
 from codex_py.model.text.wire import TextToolsWire
 from codex_py.protocol.items import CustomToolCall, FunctionCall, Message, Reasoning, ResponseItem
 from codex_py.protocol.messages import EncodedItem, encode_json
@@ -211,7 +212,7 @@ def check(api: str, body: JsonObject, items: Sequence[JsonObject]) -> None:
         case _:
             check_chat(body, system_first=True)
             if api == "text":
-                check_text(body["messages"])
+                check_text(body["messages"], session_tag("t"))
 
 
 PROFILES = {
@@ -234,7 +235,7 @@ def make(api: str, maker: Maker = HERE) -> Wire:
         case "responses":
             return ResponsesWire(maker=maker)
         case "text":
-            return TextToolsWire(ChatWire(maker=maker), maker=maker)
+            return TextToolsWire(ChatWire(maker=maker), session_id="t", maker=maker)
         case _:
             return ChatWire(maker=maker, profile=PROFILES[api])
 

@@ -16,6 +16,7 @@ import pytest
 
 from codex_py.errors import ModelError
 from codex_py.http.sse import server_sent_events
+from codex_py.model.text.format import session_tag
 from codex_py.model.text.wire import TextToolsWire
 from codex_py.protocol.items import CustomToolCall, FunctionCall
 from codex_py.protocol.stream import Completed, OutputItemDone, ResponseEvent, Wire
@@ -64,7 +65,7 @@ def read(wire: Wire, body: bytes) -> Read:
 
 
 def wire_of(api: str) -> Wire:
-    return TextToolsWire(make_wire("chat")) if api == "text" else make_wire(api)
+    return TextToolsWire(make_wire("chat"), session_id="t") if api == "text" else make_wire(api)
 
 
 def streams(api: str) -> list[bytes]:
@@ -81,7 +82,8 @@ def streams(api: str) -> list[bytes]:
 def written(end: dict[str, Any]) -> bytes:
     """Calls in the text of an answer."""
     calls = [ev_function_call(f"call_{n}", "shell", {"cmd": "ls"}, index=n) for n in range(2)]
-    events = with_calls_as_text([ev_created(), *ev_message("I look."), *calls[0], *calls[1], end])
+    parts = [ev_created(), *ev_message("I look."), *calls[0], *calls[1], end]
+    events = with_calls_as_text(parts, session_tag("t"))
     stream = ChatStream({})
     return b"".join(stream.render(cast("dict[str, Any]", event)) for event in events)
 

@@ -89,5 +89,5 @@ def test_a_session_file_with_other_data_than_was_written_can_be_sent(name: str, 
     prompt = Prompt("m", [EncodedItem(encode_json(item)) for item in history], cache_key="t")
     home = Maker("p", "p")
     wires = [kind(maker=home) for kind in (AnthropicWire, ChatWire, ResponsesWire)]
-    for wire in (*wires, TextToolsWire(ChatWire(maker=home), maker=home)):
+    for wire in (*wires, TextToolsWire(ChatWire(maker=home), session_id="t", maker=home)):
         json.loads(wire.body(prompt))

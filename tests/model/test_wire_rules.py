@@ -11,6 +11,7 @@ from codex_py.model.anthropic.wire import AnthropicWire
 from codex_py.model.chat.wire import ChatWire
 from codex_py.model.profile import Profile
 from codex_py.model.provider_data import Maker
+from codex_py.model.text.format import session_tag
 from codex_py.model.text.wire import TextToolsWire
 from codex_py.protocol.messages import EncodedItem, encode_json
 from codex_py.protocol.stream import Prompt, ToolChoice, Wire
@@ -155,13 +156,14 @@ def check(wire: Wire, body: Item, items: Sequence[Item]) -> None:
     else:
         check_chat(body, system_first=True)
     if isinstance(wire, TextToolsWire):
-        check_text(body["messages"])
+        check_text(body["messages"], session_tag("t"))
 
 
 def wires(profile: Profile) -> list[Wire]:
     chat = ChatWire(maker=HERE, profile=profile)
     anthropic = AnthropicWire(maker=HERE, profile=profile)
-    return [chat, anthropic, TextToolsWire(ChatWire(maker=HERE, profile=profile), maker=HERE)]
+    inner = ChatWire(maker=HERE, profile=profile)
+    return [chat, anthropic, TextToolsWire(inner, session_id="t", maker=HERE)]
 
 
 @thorough

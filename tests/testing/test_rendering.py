@@ -333,7 +333,8 @@ def test_a_model_without_tools_writes_its_calls():
     with ScriptedServer([TEXT_CALLS] * 3, text_tools=True) as server:
         chunks = data(post(server, "chat", without_tools(chat(user("go"))))[1])
         blocks = data(post(server, "anthropic", without_tools(anthropic(user("go"))))[1])
-        items = post(server, "responses", {"input": []})[1]
+        announced: Event = {"input": [], "instructions": '<tool_0a1b2c3d name="NAME">'}
+        items = post(server, "responses", announced)[1]
     assert "".join(delta.get("content", "") for delta in deltas(chunks)) == AS_TEXT
     assert chunks[-2]["choices"][0]["finish_reason"] == "stop"
     texts = [e["delta"].get("text", "") for e in blocks if e["type"] == "content_block_delta"]
@@ -341,3 +342,6 @@ def test_a_model_without_tools_writes_its_calls():
     assert items.startswith(sse(ev_message("Look:")))
     done = [e["item"]["type"] for e in data(items) if e["type"] == "response.output_item.done"]
     assert done == ["message"] * 3
+    texts = [e["delta"] for e in data(items) if e["type"] == "response.output_text.delta"]
+    assert "".join(texts).replace("tool_0a1b2c3d", "tool") == AS_TEXT
+    assert "tool_0a1b2c3d" in "".join(texts)

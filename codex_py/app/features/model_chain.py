@@ -21,7 +21,6 @@ from codex_py.model.client import UnavailableClient
 from codex_py.model.failures import another_may_answer
 from codex_py.model.provider_data import without_maker
 from codex_py.model.providers import Provider
-from codex_py.protocol.events import AgentMessage, Event, ItemCompleted
 from codex_py.protocol.extension import Thread
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note
@@ -79,8 +78,6 @@ class ModelChain:
         self._failed_model = ""
         """Of the thread. If the user has chosen another one since, it is tried at once."""
         self._strikes = FormatStrikes()
-        self._prompt: Prompt | None = None
-        """The last request as it was sent."""
 
     def stream(
         self, model: ModelStream, prompt: Prompt
@@ -91,10 +88,11 @@ class ModelChain:
             ModelError: the model in use is too small for it.
         """
         link = self._link
-        prompt = self._prompt = self._adapted(prompt, link)
+        prompt = self._adapted(prompt, link)
         if link.settings is not None and (problem := _too_small(prompt, link.settings)):
             raise ModelError(f"{self._name(link)}: {problem}", code=_TOO_LONG)
-        return (link.client or model)(prompt)
+        response = (link.client or model)(prompt)
+        return self._strikes.watched(response) if self._writes_calls else response
 
     def recover(self, error: ModelError, retries_left: int, prompt: Prompt) -> bool:
         """Make the next request succeed: changed, or sent to another model. False if it cannot.
@@ -145,13 +143,6 @@ class ModelChain:
             return {}
         provider, model = self.in_use
         return {"model": model, "provider": provider}
-
-    def sink(self, event: Event) -> None:
-        match event:
-            case ItemCompleted(AgentMessage(text=text)) if self._writes_calls and self._prompt:
-                self._strikes.read(text, {spec.name: spec for spec in self._prompt.tools})
-            case _:
-                pass
 
     @property
     def _link(self) -> _Link:

@@ -8,7 +8,6 @@ from codex_py.app.loading import load
 from codex_py.app.model import configured_provider
 from codex_py.app.options import SessionSetup
 from codex_py.errors import ModelError
-from codex_py.protocol.events import Event
 from codex_py.protocol.extension import Extension, Thread, TurnStop
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
@@ -35,7 +34,6 @@ class Recovery:
             before_request=recovery.before_request,
             before_stop=recovery.before_stop,
             turn_facts=recovery.turn_facts,
-            sink=recovery.sink,
         )
 
     @property
@@ -84,7 +82,3 @@ class _ThreadRecovery:
 
     def turn_facts(self) -> Mapping[str, Any]:
         return {} if self._chain is None else self._chain.turn_facts()
-
-    def sink(self, event: Event) -> None:
-        if self._chain is not None:
-            self._chain.sink(event)

@@ -1,11 +1,12 @@
 """Tells a model that writes its calls as text what is wrong with a block that could not be read. LIGHT."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from codex_py.errors import CodexError
-from codex_py.model.text.format import FORMAT_REMINDER, read_message
+from codex_py.model.text.format import FORMAT_REMINDER
 from codex_py.protocol.prompts import Note
-from codex_py.protocol.tools import ToolSpec
+from codex_py.protocol.stream import Completed, ResponseEvent
 
 _MAX_STRIKES = 3
 
@@ -14,14 +15,23 @@ class FormatStrikes:
     """Three messages in a row with a mistake end the turn."""
 
     def __init__(self) -> None:
-        self._problem: str | None = None
+        self._mistake: str | None = None
         self._strikes = 0
         self._is_told = False
         """The note about the last message is in the history."""
 
-    def read(self, text: str, tools: Mapping[str, ToolSpec]) -> None:
-        """Read a message of the model. `tools`: those of the request, by name."""
-        self._problem = read_message(text, tools).problem
+    @asynccontextmanager
+    async def watched(
+        self, response: AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]
+    ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+        async with response as events:
+            yield self._watched(events)
+
+    async def _watched(self, events: AsyncIterator[ResponseEvent]) -> AsyncGenerator[ResponseEvent]:
+        async for event in events:
+            if isinstance(event, Completed) and event.mistake is not None:
+                self._mistake = event.mistake
+            yield event
 
     def note(self, *, is_end: bool) -> Note | None:
         """The note about the last message. `is_end`: the turn ends without one; else a request follows.
@@ -29,7 +39,7 @@ class FormatStrikes:
         Raises:
             CodexError: it was the third mistake.
         """
-        wrong, self._problem = self._problem, None
+        wrong, self._mistake = self._mistake, None
         is_told, self._is_told = self._is_told, is_end
         if wrong is None:
             self._strikes = self._strikes if is_told else 0

@@ -12,6 +12,9 @@ _UUID = r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"
 # As texts: compiled when they are first used, which is on a replay alone.
 _VOLATILE_TEXTS = (
     (_UUID, "{uuid}"),
+    # Calls in text: the session's tag, and ids of our own.
+    (r"\btool_[0-9a-f]{8}\b", "tool_{id}"),
+    (r"\bcall_[0-9a-f]{32}\b", "call_{id}"),
     (r"<(current_date|timezone|shell)>[^<]*</\1>", r"<\1/>"),
     (r"\bChunk ID: [0-9a-f]{6}\b", "Chunk ID: {id}"),
     (r"\bsession ID \d+\b", "session ID {id}"),

@@ -1,6 +1,10 @@
 """Finds the calls in the text of a response, and shows the rest as it streams."""
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
 
 from codex_py.errors import ModelError
 from codex_py.model.provider_data import Maker
@@ -9,9 +13,13 @@ from codex_py.protocol import stream
 from codex_py.protocol.ids import new_call_id
 from codex_py.protocol.items import Message, ResponseItem, parse_item
 from codex_py.protocol.json_fields import JsonObject
+from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.prompts import message_texts
 
 _PLACES = 1_000
 """Indexes for the calls in one message."""
+_SPACING = re.compile(r"\\[nrt]|[\\\s]")
+"""White space and escapes: JSON within a result has more of them than what it quotes."""
 _MARKS = ("<tool", "<function", "<invoke", "<|", "<｜", "[TOOL_CALLS]")
 """How a line with markup begins. Nothing after it is shown as it streams; what turns out to be text comes with the item."""
 
@@ -19,8 +27,14 @@ _MARKS = ("<tool", "<function", "<invoke", "<|", "<｜", "[TOOL_CALLS]")
 class TextToolsDecoder:
     """A `Decoder` around the one of the wire that carries the text."""
 
-    def __init__(self, inner: stream.Decoder, prompt: stream.Prompt, maker: Maker) -> None:
+    def __init__(
+        self, inner: stream.Decoder, prompt: stream.Prompt, maker: Maker, tag: str
+    ) -> None:
+        """`tag`: see `read_message`."""
         self._inner = inner
+        self._tag = tag
+        self._history = prompt.input
+        self._mistake: str | None = None
         self._specs = {spec.name: spec for spec in prompt.tools}
         self._maker = maker
         self._line = ""
@@ -58,7 +72,7 @@ class TextToolsDecoder:
                 case stream.OutputItemDone(index, item):
                     out.append(stream.OutputItemDone(index * _PLACES, item))
                 case stream.Completed():
-                    out += [*self._held, event]
+                    out += [*self._held, replace(event, mistake=self._mistake)]
                 case _:
                     out.append(event)
         return out
@@ -81,7 +95,10 @@ class TextToolsDecoder:
     def _message(self, index: int, item: Message) -> list[stream.ResponseEvent]:
         self._line, self._is_hidden, self._is_in_line = "", False, False
         is_complete = item.status != "incomplete" and not item.refusal
-        read = read_message(item.text, self._specs) if is_complete and self._specs else None
+        read = None
+        if is_complete and self._specs:
+            read = read_message(item.text, self._specs, self._tag, self._is_quoted)
+            self._mistake = self._mistake or read.problem
         if read is None or not read.calls:
             return [stream.OutputItemAdded(index, "message"), stream.OutputItemDone(index, item)]
         if len(read.calls) >= _PLACES:
@@ -106,3 +123,19 @@ class TextToolsDecoder:
         )
         fields = {"type": kind, "call_id": new_call_id(), "name": call.name, field: call.body}
         return parse_item(self._maker.marked(fields))
+
+    def _is_quoted(self, block: str) -> bool:
+        return _SPACING.sub("", block) in self._told
+
+    @cached_property
+    def _told(self) -> str:
+        """The texts of the history that the model has not written, without spacing."""
+        return _SPACING.sub("", "\n".join(_told(self._history)))
+
+
+def _told(history: Sequence[EncodedItem]) -> Iterator[str]:
+    for item in history:
+        data: JsonObject = json.loads(item)
+        if data.get("role") in {"user", "developer", "system"}:
+            yield from message_texts(data.get("content"))
+        yield from message_texts(data.get("output"))

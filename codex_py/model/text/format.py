@@ -1,14 +1,16 @@
 """Calls of tools within the text of a message, for models that cannot call them otherwise.
 
-A block begins with `<tool name="NAME">` and ends with `</tool>`, each at the start of a line. Its body is the raw input of
-a freeform tool, or a JSON object with the arguments of a function. Blocks within code fences are text.
+A block begins with `<TAG name="NAME">` and ends with `</TAG>`, each at the start of a line. Its body is the raw input of
+a freeform tool, or a JSON object with the arguments of a function. Blocks within code fences are text. The tag differs from session to
+session, so that no file or result can have a block that is a call when the model quotes it.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import unescape
 from typing import Any, TypeAlias
+from zlib import crc32
 
 from codex_py.instructions import instruction_text
 from codex_py.model.freeform import unwrapped
@@ -20,21 +22,31 @@ from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec, Tool
 _FENCE = r"[ \t]*(?P<fence>```+(?=[^`\n]*$)|~~~+)"
 """The opening of a fence at the start of a line, in a pattern with `re.MULTILINE`."""
 _FENCE_OPENING = re.compile(rf"^{_FENCE}", re.MULTILINE)
-_OPENING = re.compile(r"^<tool\b([^>\n]*)>[ \t]*\n?", re.MULTILINE | re.IGNORECASE)
+_OPENING = (
+    r"^<(?P<tag>tool(?:_(?!calls?\b|res(?:ult|ponse)s?\b)\w+)?)\b(?P<attributes>[^>\n]*)>[ \t]*\n?"
+)
 _MARK = re.compile(
-    rf"(?P<opening>{_OPENING.pattern})|^(?:{_FENCE}|[ \t]*(?P<result><tool_result\b))",
+    rf"{_OPENING}|^(?:{_FENCE}|[ \t]*(?P<result><tool_res(?:ult|ponse)\b))",
     re.MULTILINE | re.IGNORECASE,
 )
-_CLOSING = re.compile(r"\n?^</tool>", re.MULTILINE | re.IGNORECASE)
-_CLOSING_IN_LINE = re.compile(r"</tool>", re.IGNORECASE)
 _NAME = re.compile(r"""\bname\s*=\s*["']?([^"'\s>]+)""")
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*)\]\]>\s*", re.DOTALL)
 _CHILD = re.compile(r"\s*<(\w+)>")
 
+ANY_TAG = r"tool_[0-9a-f]{8}"
+"""A pattern for the tags of all sessions."""
+UNTAGGED = "[tag]"
+"""Stands for the tag of the session in what others tell the model."""
 FORMAT_REMINDER = (
-    'Write a call as a block, with both tags on lines of their own:\n\n<tool name="exec_command">\n'
-    '{"cmd": "ls -l"}\n</tool>'
+    "Write a call as a block, with both tags on lines of their own:\n\n"
+    f'<{UNTAGGED} name="exec_command">\n{{"cmd": "ls -l"}}\n</{UNTAGGED}>\n\nWhat you only quote belongs into a code fence.'
 )
+"""The one text in which the model sees the tag instead."""
+
+
+def session_tag(session_id: str) -> str:
+    """The tag of a session's calls."""
+    return f"tool_{crc32(session_id.encode()):08x}"
 
 
 @frozen
@@ -55,11 +67,12 @@ class ReadMessage:
 
 
 Specs: TypeAlias = Mapping[str, ToolSpec]
+IsQuoted: TypeAlias = Callable[[str], bool]
 
 
-def tools_text(tools: Sequence[ToolSpec]) -> str:
+def tools_text(tools: Sequence[ToolSpec], tag: str) -> str:
     """The part of the instructions that describes the format and the tools."""
-    parts = [instruction_text("tools/text_format.md")]
+    parts = [instruction_text("tools/text_format.md").replace("TAG", tag)]
     for spec in tools:
         match spec:
             case FreeformSpec(name, description, grammar):
@@ -84,18 +97,25 @@ def is_raw(spec: ToolSpec | None) -> bool:
     return len(properties) == 1 and all(p.get("type") == "string" for p in properties.values())
 
 
-def call_text(name: str, arguments: str, *, is_freeform: bool, spec: ToolSpec | None) -> str:
+def call_text(
+    name: str, arguments: str, tag: str, *, is_freeform: bool, spec: ToolSpec | None
+) -> str:
     """A call as the model is to write it."""
     body = unwrapped(arguments) if is_raw(spec) and not is_freeform else arguments
-    return f'<tool name="{name}">\n{body}\n</tool>'
+    return f'<{tag} name="{name}">\n{body}\n</{tag}>'
 
 
 def result_text(name: str, call_id: str, output: str) -> str:
     return f'<tool_result name="{name}" id="{call_id}">\n{output}\n</tool_result>'
 
 
-def read_message(text: str, specs: Specs) -> ReadMessage:
-    """Find the calls in the text of a message."""
+def read_message(text: str, specs: Specs, tag: str, is_quoted: IsQuoted) -> ReadMessage:
+    """Find the calls in the text of a message.
+
+    Args:
+        tag: a pattern for the tag of calls. A block with another one is no call.
+        is_quoted: says of a block whether the model may have it from a file or a result. Such a block is no mistake either.
+    """
     calls: list[TextCall] = []
     rest: list[str] = []
     problem: str | None = None
@@ -108,27 +128,35 @@ def read_message(text: str, specs: Specs) -> ReadMessage:
             # The model made results up: what follows rests on them.
             text = text[: mark.start()]
             break
-        other = _OPENING.search(text, mark.end())
-        limit = other.start() if other is not None else len(text)
-        closing = _CLOSING.search(text, mark.end(), limit)
-        closing = closing or _CLOSING_IN_LINE.search(text, mark.end(), limit)
-        name = _NAME.search(mark["opening"])
-        # Some servers stop at the closing tag, and leave it out.
-        end, place = closing.span() if closing is not None else (limit, limit)
-        if name is None or (closing is None and other is not None):
-            what = 'has no name="…"' if name is None else "does not end with </tool>"
-            problem = problem or f"a <tool> block {what}"
-            rest.append(text[start:place])
-        else:
+        is_own = re.fullmatch(tag, mark["tag"]) is not None
+        end, place, is_open = _block_end(text, mark.end(), tag if is_own else r"tool\w*")
+        name = _NAME.search(mark["attributes"])
+        if is_own and name is not None and not is_open:
             rest.append(text[start : mark.start()])
             calls.append(_call(name[1], text[mark.end() : end], specs))
-        start = place
-    rest.append(text[start:])
-    remaining = "".join(rest)
+            start = place
+        elif problem is None and (is_own or not is_quoted(text[mark.start() : place])):
+            wrong = "does not have the tag of this session"
+            wrong = wrong if not is_own else "does not end" if name else 'has no name="…"'
+            problem = f"a <{mark['tag']}> block {wrong}"
+    remaining = "".join([*rest, text[start:]])
     if not calls:
-        leaked, remaining = leaked_calls(remaining, _fences(remaining))
+        leaked, remaining, is_broken = leaked_calls(remaining, _fences(remaining), is_quoted)
         calls = [_call(name, body, specs) for name, body in leaked]
+        if is_broken and problem is None:
+            problem = "a block for a tool call cannot be read"
     return ReadMessage(remaining.strip() if calls else remaining, calls, problem)
+
+
+def _block_end(text: str, start: int, tag: str) -> tuple[int, int, bool]:
+    """The ends of a block's body and of its closing tag, and whether another block begins before that. Some servers stop at the closing
+    tag, and leave it out."""
+    other = re.compile(rf"^<{tag}\b[^>\n]*>", re.MULTILINE).search(text, start)
+    limit = other.start() if other is not None else len(text)
+    for closing in (rf"\n?^</{tag}>", rf"</{tag}>", r"\n?^</tool>", "</tool>"):
+        if found := re.compile(closing, re.MULTILINE).search(text, start, limit):
+            return *found.span(), False
+    return limit, limit, other is not None
 
 
 def _fence_end(text: str, opening: re.Match[str]) -> int:

@@ -6,34 +6,65 @@ and DSML), Kimi (`tool_calls_section`) and Mistral (`[TOOL_CALLS]`).
 
 import json
 import re
+from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, TypeAlias, cast
 
 from codex_py.protocol.json_fields import as_object, json_or
 
 Found: TypeAlias = tuple[str, str]
 """The name of a tool, and JSON arguments."""
-_ENDS = ("|>", "｜>", "}", "```")
+_END = re.compile(r"(?:[|｜]>|[]}]|```|</[｜\w]+>)\Z")
 """How a text ends that ends with a call: with a token, or with the arguments."""
+_MARKUP = re.compile(
+    r"\s|<\|[^|<>]*\|>|<｜[^｜<>]*｜>|</?(?:｜DSML｜)?(?:\w+_calls?|function)>|</s>"
+)
+"""What may stand between calls and behind them."""
+_ASIDE = re.compile(r"[ \t]*(?:>|[-*+#] |\d+[.)] )| {4}|\t")
+"""How a line begins that is a quotation, a part of a list or an indented block."""
 
 
-def leaked_calls(text: str, quoted: Sequence[tuple[int, int]]) -> tuple[list[Found], str]:
-    """The calls in a text, and the text before them. `quoted`: where code fences begin and end.
+def leaked_calls(
+    text: str, fences: Sequence[tuple[int, int]], is_quoted: Callable[[str], bool]
+) -> tuple[list[Found], str, bool]:
+    """The calls that a text ends with, the text before them, and whether a block cannot be read: then nothing is called.
 
-    Markup within a line is a call only if it ends the text, as the special tokens of DeepSeek, Kimi and gpt-oss do;
-    otherwise it is talked about, as it is in backticks.
+    Markup is only talked about if more text follows it, or if it is in a fence, a quotation, a list or backticks.
+
+    Args:
+        fences: where code fences begin and end.
+        is_quoted: see `read_message`.
     """
-    for pattern, read in _FAMILIES:
-        start = re.search(pattern, text, re.MULTILINE)
-        if start is None or any(begin <= start.start() < end for begin, end in quoted):
+    is_broken = False
+    for pattern, block, read in _FAMILIES:
+        first = re.search(pattern, text, re.MULTILINE)
+        if first is None:
             continue
-        before = text[text.rfind("\n", 0, start.start()) + 1 : start.start()]
-        is_last = text.rstrip().endswith(_ENDS)
-        if before.strip() and not (is_last and before.count("`") % 2 == 0):
+        start = end = first.start()
+        calls: list[Found] = []
+        for each in re.compile(block, re.DOTALL).finditer(text, start):
+            place = bisect(fences, each.start(), key=itemgetter(0))
+            if place and each.start() < fences[place - 1][1]:
+                continue
+            if _MARKUP.sub("", text[end : each.start()]):
+                calls, start = [], each.start()
+            end = each.end()
+            if is_quoted(each[0]):
+                # Like other text behind a call.
+                end = each.start()
+                continue
+            found = list(read(each[0]))
+            calls += found
+            is_line = text[each.start() - 1 : each.start()] in {"", "\n"}
+            is_broken = is_broken or (read is _tagged and is_line and not found)
+        line = text[text.rfind("\n", 0, start) + 1 : start]
+        is_aside = pattern[0] == "^" or _ASIDE.match(line) or line.count("`") % 2
+        if is_broken or _MARKUP.sub("", text[end:]) or (line and is_aside):
             continue
-        if calls := list(read(text[start.start() :])):
-            return calls, text[: start.start()]
-    return [], text
+        if calls and _END.search(text.rstrip()[-50:]):
+            return calls, text[:start], False
+    return [], text, is_broken
 
 
 def _between(opening: str, text: str, closing: str) -> Iterator[tuple[re.Match[str], str]]:
@@ -132,11 +163,8 @@ def _mistral(text: str) -> Iterator[Found]:
 
 
 def _named_object(text: str) -> Iterator[Found]:
-    """`{"name": …, "arguments": …}`, or a list of such objects; what follows is not read."""
-    try:
-        value, _ = json.JSONDecoder().raw_decode(text.strip())
-    except (ValueError, RecursionError):
-        return
+    """`{"name": …, "arguments": …}`, or a list of such objects."""
+    value = json_or(text.strip(), None)
     values: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
     for each in values:
         call = as_object(each)
@@ -157,12 +185,29 @@ def _json_or_text(value: str) -> Any:
     return json_or(text, text)
 
 
-_FAMILIES: Sequence[tuple[str, Callable[[str], Iterator[Found]]]] = (
-    (r"^[ \t]*<tool_call>", _tagged),
-    (r"^[ \t]*<function=", _functions),
-    (r"<\|channel\|>commentary[^<]*to=|^[ \t]*<\|start\|>assistant[^<]*to=", _harmony),
-    (r"<｜tool▁calls?▁begin｜>", _deepseek),
-    (r"^[ \t]*<(?:｜DSML｜)?(?:function_calls|tool_calls|invoke)\b", _dsml),
-    (r"<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>", _kimi),
-    (r"^[ \t]*\[TOOL_CALLS\]", _mistral),
+_FAMILIES: Sequence[tuple[str, str, Callable[[str], Iterator[Found]]]] = (
+    (r"^<tool_call>", r"<tool_call>.*?(?:</tool_call>|\Z)", _tagged),
+    (r"^<function=", r"<function=.*?(?:</function>|\Z)", _functions),
+    (
+        r"<\|channel\|>commentary[^<]*to=|^<\|start\|>assistant[^<]*to=",
+        r"(?:<\|start\|>assistant[^<]*)?<\|channel\|>.*?(?:<\|call\|>|<\|end\|>|\Z)",
+        _harmony,
+    ),
+    (
+        r"<｜tool▁calls?▁begin｜>",
+        r"<｜tool▁call▁begin｜>.*?(?:<｜tool▁call▁end｜>|\Z)",
+        _deepseek,
+    ),
+    (
+        r"^<(?:｜DSML｜)?(?:function_calls|tool_calls|invoke)\b",
+        r"<(?:｜DSML｜)?invoke\b.*?(?:</(?:｜DSML｜)?invoke>|\Z)",
+        _dsml,
+    ),
+    (
+        r"<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>",
+        r"<\|tool_call_begin\|>.*?(?:<\|tool_call_end\|>|\Z)",
+        _kimi,
+    ),
+    (r"^\[TOOL_CALLS\]", r"\[TOOL_CALLS\].*?(?=\[TOOL_CALLS\]|</s>|\Z)", _mistral),
 )
+"""How the markup of each family begins (with `^` only at the start of a line), the pattern of a call, and what reads it."""

@@ -6,7 +6,15 @@ from dataclasses import replace
 
 from codex_py.model.provider_data import Maker, grown
 from codex_py.model.text.decoder import TextToolsDecoder
-from codex_py.model.text.format import call_text, result_text, tools_text
+from codex_py.model.text.format import (
+    ANY_TAG,
+    FORMAT_REMINDER,
+    UNTAGGED,
+    call_text,
+    result_text,
+    session_tag,
+    tools_text,
+)
 from codex_py.protocol.json_fields import JsonObject, object_field, objects, text_field
 from codex_py.protocol.messages import EncodedItem, encode_json, input_text, message
 from codex_py.protocol.stream import ANY_TOOL, Decoder, Prompt, Wire
@@ -17,12 +25,20 @@ _LATEST_CHOICE = {
     "required": "You must call a tool now.",
 }
 
+_REMINDER = encode_json(FORMAT_REMINDER)[1:-1]
+
 
 class TextToolsWire:
     """A `Wire` around another one, which then carries no tools and no calls."""
 
-    def __init__(self, wire: Wire, *, maker: Maker | None = None) -> None:
+    def __init__(
+        self, wire: Wire, *, session_id: str, maker: Maker | None = None, replayed: bool = False
+    ) -> None:
+        """`replayed`: the answers were recorded in another session."""
         self._wire = wire
+        self._tag = session_tag(session_id)
+        self._read_tag = ANY_TAG if replayed else self._tag
+        self._reminder = _REMINDER.replace(UNTAGGED.encode(), self._tag.encode())
         self._maker = maker or Maker()
         self.path = wire.path
         self._seen: list[EncodedItem] = []
@@ -39,10 +55,13 @@ class TextToolsWire:
 
     def decoder(self, prompt: Prompt) -> Decoder:
         inner = self._wire.decoder(replace(prompt, tools=(), tool_choice=ANY_TOOL))
-        return TextToolsDecoder(inner, prompt, self._maker)
+        return TextToolsDecoder(inner, prompt, self._maker, self._read_tag)
 
     def _with_text_tools(self, prompt: Prompt) -> Prompt:
-        instructions = [prompt.instructions, tools_text(prompt.tools) if prompt.tools else ""]
+        instructions = [
+            prompt.instructions,
+            tools_text(prompt.tools, self._tag) if prompt.tools else "",
+        ]
         choice = prompt.tool_choice
         if prompt.tools and choice.mode in _LATEST_CHOICE:
             instructions.append(_LATEST_CHOICE[choice.mode])
@@ -66,7 +85,7 @@ class TextToolsWire:
         specs = {spec.name: spec for spec in prompt.tools}
         for item in new:
             if b"_call" not in item:
-                self._items.append(item)
+                self._items.append(self._without_tag(item))
                 continue
             data: JsonObject = json.loads(item)
             kind = data.get("type")
@@ -75,18 +94,27 @@ class TextToolsWire:
                 self._open.append((str(data.get("call_id")), name))
                 is_freeform = kind == "custom_tool_call"
                 body = str(data.get("input" if is_freeform else "arguments"))
-                text = call_text(name, body, is_freeform=is_freeform, spec=specs.get(name))
+                spec = specs.get(name)
+                text = call_text(name, body, self._tag, is_freeform=is_freeform, spec=spec)
                 self._items.append(_said(text))
             elif kind == "local_shell_call":
                 call_id = str(data.get("call_id") or data.get("id"))
                 self._open.append((call_id, "shell"))
                 body = json.dumps({"command": object_field(data, "action").get("command")})
-                self._items.append(_said(call_text("shell", body, is_freeform=False, spec=None)))
+                text = call_text("shell", body, self._tag, is_freeform=False, spec=None)
+                self._items.append(_said(text))
             elif kind in {"function_call_output", "custom_tool_call_output"}:
                 self._items += self._result(data)
             else:
-                self._items.append(item)
+                self._items.append(self._without_tag(item))
         return list(self._items)
+
+    def _without_tag(self, item: EncodedItem) -> EncodedItem:
+        """A command knows the id of the session, and so its tag: what the model reads and may quote does not have it."""
+        if b'"role":"assistant"' in item:
+            return item
+        text = item.replace(self._tag.encode(), UNTAGGED.encode())
+        return EncodedItem(text.replace(_REMINDER, self._reminder))
 
     def _result(self, data: JsonObject) -> Sequence[EncodedItem]:
         """A message with the result; none if there is no call that it answers."""
@@ -98,6 +126,7 @@ class TextToolsWire:
         parts = objects(output)
         texts = [text for part in parts if (text := text_field(part, "text"))]
         text = output if isinstance(output, str) else "\n".join(texts)
+        text = text.replace(self._tag, UNTAGGED)
         images = [part for part in parts if part.get("type") == "input_image"]
         return [message("user", [input_text(result_text(call[1], call_id, text)), *images])]
 

@@ -9,6 +9,7 @@ from codex_py.errors import ModelError
 from codex_py.model.chat.wire import ChatWire
 from codex_py.model.provider_data import Maker
 from codex_py.model.responses.wire import ResponsesWire
+from codex_py.model.text.format import session_tag
 from codex_py.model.text.wire import TextToolsWire
 from codex_py.protocol.items import CustomToolCall, FunctionCall, Message, ResponseItem
 from codex_py.protocol.messages import EncodedItem, encode_json
@@ -24,6 +25,7 @@ from codex_py.testing import ev_completed, ev_message
 
 RUN = FunctionSpec("exec_command", "Runs.", {"type": "object", "properties": {"cmd": {}, "x": {}}})
 PATCH = FreeformSpec("apply_patch", "Patches.", "start: x")
+TAG = session_tag("t")
 HISTORY: list[dict[str, Any]] = [
     {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]},
     {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "yes"}]},
@@ -36,7 +38,7 @@ HISTORY: list[dict[str, Any]] = [
 
 def wire() -> TextToolsWire:
     maker = Maker("p", "p")
-    return TextToolsWire(ChatWire(maker=maker), maker=maker)
+    return TextToolsWire(ChatWire(maker=maker), session_id="t", maker=maker)
 
 
 def prompt(**fields: Any) -> Prompt:
@@ -68,7 +70,7 @@ def test_tools_calls_and_results_travel_as_text() -> None:
     assert "## apply_patch (raw)" in system["content"]
     assert (user["content"], assistant["role"]) == ("go", "assistant")
     assert assistant["content"] == (
-        'yes\n\n<tool name="exec_command">\n{}\n</tool>\n\n<tool name="apply_patch">\n*** x\n</tool>'
+        f'yes\n\n<{TAG} name="exec_command">\n{{}}\n</{TAG}>\n\n<{TAG} name="apply_patch">\n*** x\n</{TAG}>'
     )
     assert results["content"] == (
         '<tool_result name="exec_command" id="a">\nA\n</tool_result>\n\n'
@@ -84,7 +86,10 @@ def test_the_choice_of_a_tool_is_said_in_words() -> None:
 
 
 def test_blocks_become_calls_and_are_not_shown() -> None:
-    text = 'I look.\n<tool name="exec_command">\n{"cmd":"ls"}\n</tool>\n<tool name="apply_patch">\nx\n</tool>'
+    text = (
+        f'I look.\n<{TAG} name="exec_command">\n{{"cmd":"ls"}}\n</{TAG}>\n'
+        f'<{TAG} name="apply_patch">\nx\n</{TAG}>'
+    )
     for size in (1, 3, len(text)):
         events = decode(*(text[n : n + size] for n in range(0, len(text), size)))
         message, call, patch = items(events)
@@ -107,8 +112,8 @@ def test_other_text_is_shown_as_it_comes() -> None:
 
 def test_no_call_is_given_out_before_the_response_is_complete() -> None:
     """Its id is made up: if the response is repeated, the call would run twice."""
-    reader = TextToolsWire(ResponsesWire()).decoder(prompt())
-    text = 'I look.\n<tool name="exec_command">\n{}\n</tool>'
+    reader = TextToolsWire(ResponsesWire(), session_id="t").decoder(prompt())
+    text = f'I look.\n<{TAG} name="exec_command">\n{{}}\n</{TAG}>'
     *said, end = [json.dumps(event) for event in [*ev_message(text), ev_completed()]]
     assert items([event for data in said for event in reader.feed(data)]) == []
     assert [item.type for item in items([*reader.feed(end)])] == ["message", "function_call"]
@@ -116,7 +121,7 @@ def test_no_call_is_given_out_before_the_response_is_complete() -> None:
 
 def test_a_message_with_thousands_of_calls_is_refused() -> None:
     reader = wire().decoder(prompt())
-    text = '<tool name="exec_command">\n{}\n</tool>\n' * 1_000
+    text = f'<{TAG} name="exec_command">\n{{}}\n</{TAG}>\n' * 1_000
     reader.feed(json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}))
     with pytest.raises(ModelError, match="more than 999 calls"):
         reader.feed('{"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": {"a": 1}}')
