@@ -1,10 +1,11 @@
 """The journal entry of a turn, for changes that are already in place."""
 
 import stat
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
-from codex_py.patch.copies.snapshots import Changes
 from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.files.change import Entry, FileChange, TurnOfEntry
 from codex_py.patch.files.entry_file import DamagedEntry
@@ -24,19 +25,20 @@ def last_turn_number(journal: Journal, thread_id: str) -> int:
     return last
 
 
-def turn_entry(net: NetChanges, changes: Changes, turn: TurnOfEntry) -> Entry:
+def turn_entry(net: NetChanges, folders: Sequence[str], turn: TurnOfEntry) -> Entry:
     """
     Args:
         net: all changes of the turn.
-        changes: of its commands. They name the folders that were made, and what was not kept.
+        folders: that it made, as far as they are there, the outermost first.
     """
-    known, unkept = list[FileChange](), [*changes.unkept]
+    known, unkept = list[FileChange](), dict.fromkeys(turn.unkept)
     for file in net.files():
         if net.is_known(file.path):
             known.append(_change(file))
         else:
-            unkept.append(str(file.path))
-    return Entry(known, made=changes.folders, turn=replace(turn, unkept=tuple(unkept)))
+            unkept[str(file.path)] = None
+    made = [folder for folder in folders if Path(folder).is_dir()]
+    return Entry(known, made=made, turn=replace(turn, unkept=tuple(unkept)))
 
 
 def _change(file: PatchedFile) -> FileChange:

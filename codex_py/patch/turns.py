@@ -1,38 +1,41 @@
-"""Records what a session changes, by patches and by commands, as one entry of the journal for each turn.
+"""Records what a session changes, by patches, commands and hooks, as one entry of the journal for each turn.
 
-Patches say what they change. Before the first command of a turn the work tree is copied, and again at the turn's end; what
-differs is what the commands changed, and the user meanwhile: nobody can tell them apart. The entry has the
-changes of both, and takes the place of the patches' own entries.
-
-While a turn runs, a record of its first copy lies in the store, `THREAD.turn`, locked by the process. If the process dies,
-`recover_turns` makes the entry later, from what is there then.
+Patches say what they change. The work tree is copied before the first command of a turn, after and before others while
+nothing runs, and at the turn's end. What differs between two copies was changed by the turn, or by somebody else: the
+times of the files and the journal tell, as far as that can be known. The entry has the changes of the turn alone, and
+takes the place of the patches' own entries.
 """
 
-import json
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NamedTuple
 
-from codex_py.errors import PatchError
-from codex_py.filesystem.git import git_folder
 from codex_py.filesystem.own import lock
-from codex_py.patch.copies.snapshots import Changes, Snapshot, Snapshots, stores
+from codex_py.patch.copies.lives import Lives, Writer
+from codex_py.patch.copies.snapshots import Snapshot, snapshots_of
 from codex_py.patch.copies.store import SnapshotError
 from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.files.change import TurnOfEntry
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.turn_entry import last_turn_number, turn_entry
-from codex_py.protocol.frozen import frozen
+from codex_py.patch.turn_record import TurnRecord, recover_turns
 from codex_py.protocol.patched_file import PatchedFile
 
 _TRY_AGAIN_S: Final = 24 * 3600
 """A work tree that was too large is tried again after this time."""
 _PROBLEM: Final = "problem"
+
+
+class _Copy(NamedTuple):
+    snapshot: Snapshot
+    began_ns: int
+    """By the clock of the file system."""
+    branch: str
 
 
 class TurnRecorder:
@@ -59,31 +62,49 @@ class TurnRecorder:
         self._thread_id = thread_id
         self._last_number = None if is_resumed else 0
         self._gave_up = False
+        self._lives = Lives(self._snapshots.root)
         self._reset()
 
     def _reset(self) -> None:
         self._net = NetChanges()
         self._later = NetChanges()
-        """Changes of patches since the first copy. The next copy shows them too, if they are in the work tree."""
+        """Changes of patches since the last copy. The next copy shows them too, if they are in the work tree."""
         self._patches: list[int] = []
         self._earlier = 0
         """How many of them the first copy has."""
         self._before: Snapshot | None = None
-        self._changes = 0
-        """How often something changed, or may have."""
-        self._after: tuple[int, Snapshot] | None = None
-        """A later copy, and the value of `_changes` when it was begun."""
         self._record: int | None = None
         """Descriptor of the locked file."""
+        self._last: _Copy | None = None
+        self._began = 0.0
+        self._known_entries = 0
+        """Entries of the journal up to this number are older than the turn."""
+        self._is_confined = True
+        """False if the turn itself may have switched the branch."""
+        self._has_run = False
+        """True if something ran since the last copy."""
+        self._lives = self._lives.next_turn()
+        self._folders: list[str] = []
+        self._unkept: dict[str, None] = {}
+        self._writers: dict[str, Writer] = {}
+        """By path, of what patches do not explain."""
+        self._of_others: dict[str, None] = {}
+        self._switched: tuple[str, str] | None = None
+        """The branches, if somebody else switched from one to the other."""
 
     @property
     def is_open(self) -> bool:
         """True if this turn has changes, or may have."""
         return self._before is not None or not self._net.is_empty
 
+    @property
+    def has_copy(self) -> bool:
+        """True if the changes of commands are recorded, or cannot be."""
+        return self._before is not None or self._gave_up
+
     def patched(self, files: Iterable[PatchedFile], number: int | None) -> None:
         """Add a patch that was written. `number`: that of its entry in the journal; None if it has none."""
-        self._changes += 1
+        self._has_run = True
         if number is not None:
             self._patches.append(number)
             self._write_record()
@@ -105,16 +126,30 @@ class TurnRecorder:
             ]
         return files
 
+    def begin_life(self, *, is_confined: bool) -> None:
+        """Something begins to run that may change files. `is_confined`: but not the folder of the repository."""
+        self._has_run = True
+        self._is_confined &= is_confined
+        self._lives.begin()
+
+    def end_life(self) -> None:
+        """Nothing runs any more that may change files."""
+        self._lives.end()
+
     def recover(self) -> None:
         """Make entries of turns whose process died here. To be called before a turn changes the first file."""
         if not self.is_open:
             recover_turns(self._home, self._cwd, self._environment, self._snapshots)
 
-    def copy_before(self) -> None:
-        """Copy the work tree, unless this turn has a copy. If that fails, `undo_problem` says why."""
-        self._changes += 1
-        if self._before is not None or self._gave_up:
-            return
+    def copy(self) -> None:
+        """Copy the work tree, and record what has changed since the last copy. If that fails, `undo_problem` says why."""
+        if self._before is not None:
+            with suppress(SnapshotError):
+                self._add_copy()
+        elif not self._gave_up:
+            self._copy_first()
+
+    def _copy_first(self) -> None:
         problem = self._snapshots.store.path / _PROBLEM
         with suppress(OSError):
             self._gave_up = time.time() - problem.stat().st_mtime < _TRY_AGAIN_S
@@ -123,7 +158,10 @@ class TurnRecorder:
         try:
             self.recover()
             self._earlier = len(self._patches)
-            self._before = self._snapshots.take()
+            self._began = time.time()
+            self._known_entries = max(self._journal.numbers(), default=0)
+            self._last = self._copied()
+            self._before = self._last.snapshot
             flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
             new = self._record_path.with_suffix(".new")
             self._record = os.open(new, flags, 0o600)
@@ -146,11 +184,72 @@ class TurnRecorder:
                 # The next session tries again: one turn must not turn the undo of later ones off.
                 os.utime(problem, (0, 0))
 
-    def copy_after(self) -> None:
-        """Copy the work tree while no command runs. `end_turn` uses this copy if nothing changes afterwards."""
-        changes = self._changes
-        with suppress(SnapshotError):
-            self._after = changes, self._snapshots.take()
+    def _copied(self) -> "_Copy":
+        branch, began_ns = self._snapshots.branch(), self._lives.now_ns()
+        return _Copy(self._snapshots.take(), began_ns, branch)
+
+    def _add_copy(self) -> None:
+        assert self._last is not None
+        old, has_run = self._last, self._has_run
+        self._has_run = self._lives.is_open
+        try:
+            new = self._copied()
+            changes = self._snapshots.changes(old.snapshot, new.snapshot)
+        except SnapshotError:
+            self._has_run = True
+            raise
+        self._last = new
+        later, self._later = self._later, NetChanges()
+        patched = {file.path: file for file in later.files()}
+        written = self._written_by_others() if changes.files else dict[str, bytes | None]()
+        is_switched = old.branch != new.branch
+        for file in changes.files:
+            path, patch = str(file.path), patched.get(file.path)
+            writer = Writer.ANOTHER
+            if has_run and (path not in written or written[path] != file.new):
+                writer = self._lives.writer(file.path, old.began_ns, new.began_ns)
+            if writer is Writer.ANOTHER:
+                self._of_others[path] = None
+                if patch is not None:
+                    # Somebody edited what it left: an undo will show that.
+                    self._net.add([patch])
+                if self._net.is_back(file):
+                    self._net.add([file])
+                continue
+            if path in self._of_others:
+                # The edit stays: an undo goes back to it, and not further.
+                self._net.forget(file.path)
+            self._net.add([file])
+            if patch is not None and patch.new == file.new:
+                self._writers.pop(path, None)
+            else:
+                self._writers[path] = Writer.UNSURE if is_switched else writer
+                if is_switched and self._is_confined:
+                    self._switched = old.branch, new.branch
+        self._add_patched(later, {file.path for file in changes.files})
+        self._folders += changes.folders
+        self._unkept |= dict.fromkeys(changes.unkept)
+
+    def _add_patched(self, later: NetChanges, seen: set[Path]) -> None:
+        """Add what patches changed where the copies did not see it."""
+        root = self._snapshots.root
+        files = later.files()
+        paths = [file.path.relative_to(root) for file in files if file.path.is_relative_to(root)]
+        if paths:
+            with suppress(SnapshotError):
+                seen |= {root / name for name in self._snapshots.known(map(str, paths))}
+        self._net.add(file for file in files if file.path not in seen)
+
+    def _written_by_others(self) -> dict[str, bytes | None]:
+        """Contents by path that undos, and patches of other sessions and of `codex-py apply`, left since the turn began."""
+        found: dict[str, bytes | None] = {}
+        for number in sorted(self._journal.numbers()):
+            if number > self._known_entries and number not in self._patches:
+                with suppress(DamagedEntry):
+                    entry = self._journal.read(number)
+                    if entry.turn is None:
+                        found |= {change.location: change.written for change in entry.changes}
+        return found
 
     def end_turn(self, prompts: int, *, is_new: bool, is_kept: bool = True) -> str:
         """Write the changes of the turn to the journal. Returns their diff.
@@ -164,15 +263,19 @@ class TurnRecorder:
             PatchError, OSError: the journal cannot be written.
         """
         try:
-            changes = self._changes_of_commands()
-            self._add_later(changes)
-            diff = self._net.diff(Path(os.path.realpath(self._cwd)))
-            if is_kept and diff:
+            if self._has_run and self._before is not None:
+                try:
+                    self._add_copy()
+                except SnapshotError as error:
+                    self._give_up(error)
+            self._add_patched(self._later, set())
+            files = self._net.files()
+            if is_kept and (files or self._unkept):
                 number = self._number(prompts, is_new=is_new)
-                turn = TurnOfEntry(self._thread_id, number, tuple(self._patches))
-                self._journal.record(turn_entry(self._net, changes, turn))
+                turn = self._turn(number, {str(file.path) for file in files})
+                self._journal.record(turn_entry(self._net, self._folders, turn))
                 self._last_number = number
-            return diff
+            return self._net.diff(Path(os.path.realpath(self._cwd)))
         finally:
             if self._record is not None:
                 with suppress(OSError):
@@ -180,30 +283,18 @@ class TurnRecorder:
                 os.close(self._record)
             self._reset()
 
-    def _changes_of_commands(self) -> Changes:
-        if self._before is None:
-            return Changes([], [], [])
-        try:
-            changed, after = self._after or (-1, self._before)
-            if changed != self._changes:
-                after = self._snapshots.take()
-            changes = self._snapshots.changes(self._before, after)
-        except SnapshotError as error:
-            self._give_up(error)
-            return Changes([], [], [])
-        self._net.add(changes.files)
-        return changes
-
-    def _add_later(self, changes: Changes) -> None:
-        """Add what patches changed where the copies did not see it."""
-        root = self._snapshots.root
-        later = self._later.files()
-        paths = [file.path.relative_to(root) for file in later if file.path.is_relative_to(root)]
-        seen = {file.path for file in changes.files}
-        if paths:
-            with suppress(SnapshotError):
-                seen |= {root / name for name in self._snapshots.known(map(str, paths))}
-        self._net.add(file for file in later if file.path not in seen)
+    def _turn(self, number: int, changed: set[str]) -> TurnOfEntry:
+        unsure = (path for path, writer in self._writers.items() if writer is Writer.UNSURE)
+        return TurnOfEntry(
+            self._thread_id,
+            number,
+            tuple(self._patches),
+            tuple(self._unkept),
+            began=self._began,
+            unsure=tuple(changed.intersection(unsure)),
+            of_others=tuple(path for path in self._of_others if path not in changed),
+            switched=self._switched or (),
+        )
 
     def _number(self, prompts: int, *, is_new: bool) -> int:
         if self._last_number is None:
@@ -215,45 +306,14 @@ class TurnRecorder:
         if self._record is None or self._before is None:
             return
         root, cwd, patches = self._snapshots.root, self._cwd, self._patches[self._earlier :]
-        _Record(str(root), str(cwd), self._thread_id, self._before, patches).write(self._record)
+        record = TurnRecord(
+            str(root), str(cwd), self._thread_id, self._before, patches, self._began
+        )
+        record.write(self._record)
 
     @property
     def _record_path(self) -> Path:
         return self._snapshots.store.path / f"{self._thread_id}.turn"
-
-
-def recover_turns(
-    home: Path, cwd: Path, environment: Mapping[str, str], own: Snapshots | None = None
-) -> list[str]:
-    """Write entries for turns whose process has died.
-
-    Args:
-        cwd: absolute. Turns in this folder and below it count.
-        own: turns in this work tree count instead.
-
-    Returns:
-        A sentence for each turn that cannot be undone.
-    """
-    told: list[str] = []
-    pattern = f"{own.store.path.name if own else '*'}/*.turn"
-    for path in sorted(stores(home).glob(pattern)):
-        # One that is locked is of a turn that runs.
-        with suppress(OSError):
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            try:
-                lock(descriptor, 0)
-                record = _Record.read(descriptor)
-                if own is None and not Path(record.cwd).is_relative_to(cwd):
-                    continue
-                _recover(home, record, environment)
-            except (SnapshotError, PatchError) as error:
-                told.append(f"A turn was cut off and cannot be undone: {error}.")
-            except (ValueError, TypeError, LookupError, AttributeError):
-                told.append("A turn was cut off and cannot be undone: its record is damaged.")
-            finally:
-                os.close(descriptor)
-            path.unlink()
-    return told
 
 
 def undo_problem(home: Path, cwd: Path, environment: Mapping[str, str]) -> str | None:
@@ -264,51 +324,3 @@ def undo_problem(home: Path, cwd: Path, environment: Mapping[str, str]) -> str |
         return None
     # On a full disk, the file is empty.
     return f"What commands change here is not kept: {reason or 'the disk was full'}."
-
-
-def snapshots_of(home: Path, cwd: Path, environment: Mapping[str, str]) -> Snapshots:
-    """The copies of the repository of a folder, or of the folder itself."""
-    folder = Path(os.path.realpath(cwd))
-    for root in (folder, *folder.parents):
-        # An empty folder of this name is no repository, such as one that a sandbox left behind.
-        with suppress(OSError, ValueError):
-            if (git_folder(root / ".git") / "HEAD").exists():
-                return Snapshots(home, root, root / ".git", environment)
-    return Snapshots(home, folder, None, environment)
-
-
-def _recover(home: Path, record: "_Record", environment: Mapping[str, str]) -> None:
-    root, journal = Path(record.root), Journal(home, Path(record.cwd))
-    snapshots = snapshots_of(home, root, environment)
-    changes = snapshots.changes(record.before, snapshots.take())
-    net = NetChanges()
-    net.add(changes.files)
-    number = last_turn_number(journal, record.thread_id) + 1
-    turn = TurnOfEntry(record.thread_id, number, tuple(record.patches), is_cut_off=True)
-    if net.files():
-        journal.record(turn_entry(net, changes, turn))
-
-
-@frozen
-class _Record:
-    """The record of a running turn, as it lies in the store."""
-
-    root: str
-    cwd: str
-    thread_id: str
-    before: Snapshot
-    patches: Sequence[int]
-    """Those after the copy: the differences from it have no others, which stay entries of their own."""
-
-    def write(self, descriptor: int) -> None:
-        data = json.dumps(asdict(self)).encode()
-        os.pwrite(descriptor, data, 0)
-        os.ftruncate(descriptor, len(data))
-
-    @classmethod
-    def read(cls, descriptor: int) -> Self:
-        """Raises a `ValueError`, `TypeError`, `LookupError` or `AttributeError` if it is damaged."""
-        found = json.loads(os.pread(descriptor, 1 << 26, 0))
-        copy = found.pop("before")
-        unkept = {name: (size, mtime) for name, (size, mtime) in copy.pop("unkept").items()}
-        return cls(before=Snapshot(**copy, unkept=unkept), **found)

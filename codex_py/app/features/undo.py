@@ -7,14 +7,13 @@ What a command in the background changes after a turn has ended belongs to the n
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.app.session_tools import SessionTools
-from codex_py.config.hook_files import has_hooks
 from codex_py.errors import CodexError
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.dispatch import Dispatch, ToolUse, changed_paths
@@ -36,13 +35,13 @@ class Undo:
         self._setup = setup
         self._top = top or self
         self._is_on = setup.config.features.get("undo") is not False
-        self._copies_early = not has_hooks(setup.config)
-        """Hooks may change files after a call."""
         self._recorder: Any = None
         """The `TurnRecorder`: loaded with the tools, in 10 ms."""
         self._lock = asyncio.Lock()
         self._running = 0
-        """The number of running calls that may change files."""
+        """The number of running calls and hooks that may change files."""
+        self._toolboxes: set[SessionTools] = set()
+        """Their commands may go on in the background."""
         self._copying: asyncio.Task[None] | None = None
         self._copied_at_s = 0.0
         self._copy_took_s = 0.0
@@ -70,47 +69,87 @@ class Undo:
         self._loaded()
 
         async def dispatch(use: ToolUse) -> ToolOutput:
-            if self._may_change(use):
-                return await self._top.copied(inner, use)
-            if changed_paths(use):
-                # Before it becomes part of a turn that was cut off.
-                await self._top.recovered()
-            return await inner(use)
+            paths = changed_paths(use)
+            # Patches say what they change, and those that do not are refused.
+            if paths is not None or use.call.tool_name == "apply_patch":
+                changes = self.changing(is_known=True) if paths else nullcontext()
+            else:
+                is_confined, policy = self._is_confined(use), use.context.sandbox_policy
+                is_poll = use.call.tool_name == "write_stdin" and not use.params.chars
+                cannot_change = is_poll or (is_confined and policy.mode == "read-only")
+                changes = nullcontext() if cannot_change else self.changing(is_confined=is_confined)
+            async with changes:
+                return await inner(use)
 
         return dispatch
 
-    async def copied(self, inner: Dispatch, use: ToolUse) -> ToolOutput:
-        """Copy the work tree, then run a call that may change files, of this session or a subagent."""
-        recorder = self._loaded()
-        if not use.context.cwd.is_relative_to(self._setup.config.cwd):
-            # A subagent with a work tree of its own.
-            return await inner(use)
-        self._running += 1
-        try:
-            await self._in_thread(recorder.copy_before)
-            return await inner(use)
-        finally:
-            self._running -= 1
-            self._copy_after(recorder)
+    @asynccontextmanager
+    async def changing(
+        self, *, is_known: bool = False, is_confined: bool = False
+    ) -> AsyncGenerator[None]:
+        """Record, as part of the turn, the changes of a call or a hook that runs within.
 
-    async def recovered(self) -> None:
-        """Make entries of turns whose process has died, before this turn changes the first file."""
-        await self._in_thread(self._loaded().recover)
-
-    def _copy_after(self, recorder: Any) -> None:
-        """Copy the work tree while the model thinks, so that the turn ends sooner. The next call makes the copy useless."""
-        if not self._copies_early:
+        Args:
+            is_known: the call itself says what it changes, so no copy is needed.
+            is_confined: a sandbox keeps it from writing to the folder of the repository.
+        """
+        top, thread = self._top, self._thread
+        assert thread is not None
+        cwd = top._setup.config.cwd
+        # A subagent may have a work tree of its own.
+        if not self._is_on or thread.turn is None or not thread.settings.cwd.is_relative_to(cwd):
+            yield
             return
-        is_quiet = not self._running and self._toolbox is not None and self._toolbox.is_idle
-        since_s = time.monotonic() - self._copied_at_s
-        if is_quiet and self._copy_took_s < since_s * _MAX_SHARE:
-            self._copying = asyncio.create_task(self._copy(recorder))
+        await top._begin(self._toolbox, is_known=is_known, is_confined=is_confined)
+        try:
+            yield
+        finally:
+            top._running -= 1
+            top._settle()
+            if not is_known and top._may_copy:
+                # While the model thinks, so that the turn ends sooner.
+                top._copying = asyncio.create_task(top._copy())
 
-    async def _copy(self, recorder: Any) -> None:
+    async def _begin(
+        self, toolbox: SessionTools | None, *, is_known: bool, is_confined: bool
+    ) -> None:
+        recorder = self._loaded()
+        async with self._lock:
+            self._settle()
+            if is_known:
+                # Before the first file becomes part of a turn that was cut off.
+                await _to_its_end(asyncio.to_thread(recorder.recover))
+            elif not recorder.has_copy or self._may_copy:
+                await _to_its_end(asyncio.to_thread(self._make_copy))
+            if toolbox is not None:
+                self._toolboxes.add(toolbox)
+            recorder.begin_life(is_confined=is_confined or is_known)
+            self._running += 1
+
+    def _settle(self) -> None:
+        """End the time in which files may change, if nothing runs any more."""
+        if self._is_quiet:
+            self._loaded().end_life()
+
+    @property
+    def _is_quiet(self) -> bool:
+        return not self._running and all(toolbox.is_idle for toolbox in self._toolboxes)
+
+    @property
+    def _may_copy(self) -> bool:
+        since_s = time.monotonic() - self._copied_at_s
+        return self._is_quiet and self._copy_took_s < since_s * _MAX_SHARE
+
+    def _make_copy(self) -> None:
         started_s = time.monotonic()
-        await self._in_thread(recorder.copy_after)
+        self._loaded().copy()
         self._copied_at_s = time.monotonic()
         self._copy_took_s = self._copied_at_s - started_s
+
+    async def _copy(self) -> None:
+        async with self._lock:
+            if self._is_quiet:
+                await _to_its_end(asyncio.to_thread(self._make_copy))
 
     @asynccontextmanager
     async def _around_turn(self, turn: TurnStart) -> AsyncGenerator[None]:
@@ -126,6 +165,7 @@ class Undo:
         if self._copying is not None:
             await self._copying
             self._copying = None
+        self._settle()
         end = partial(
             self._recorder.end_turn,
             len(self._thread.past_prompts()),
@@ -158,20 +198,15 @@ class Undo:
             )
         return self._recorder
 
-    def _may_change(self, use: ToolUse) -> bool:
-        # Patches say what they change, and those that do not are refused.
-        if changed_paths(use) is not None or use.call.tool_name == "apply_patch":
-            return False
-        if use.call.tool_name == "write_stdin":
-            return bool(use.params.chars)
+    def _is_confined(self, use: ToolUse) -> bool:
+        """True for a command that nobody and nothing lets out of its sandbox."""
         policy, toolbox = use.context.sandbox_policy, self._toolbox
-        is_confined = policy.is_final or (
-            # Nobody and nothing lets it leave the sandbox.
+        is_final = policy.is_final or (
             use.context.approval_policy is ApprovalPolicy.NEVER
             and not (toolbox and toolbox.has_rules)
         )
-        is_command = use.call.tool_name in COMMAND_TOOLS
-        return not (is_command and is_confined and policy.mode == "read-only")
+        is_command = use.call.tool_name in {*COMMAND_TOOLS, "write_stdin"}
+        return is_command and is_final and policy.mode != "danger-full-access"
 
     @property
     def _toolbox(self) -> SessionTools | None:

@@ -22,7 +22,8 @@ from codex_py.frontends.terminal import aligned, printable
 from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.files.change import Entry, patched_files
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.turns import recover_turns, undo_problem
+from codex_py.patch.turn_record import recover_turns
+from codex_py.patch.turns import undo_problem
 from codex_py.patch.undo import (
     EditedSince,
     UndoPlan,

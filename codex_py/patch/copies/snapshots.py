@@ -13,10 +13,13 @@ import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from codex_py.filesystem.git import git_folder
+from codex_py.filesystem.ordinary import read_whole
 from codex_py.patch.copies.own_files import OwnFiles
 from codex_py.patch.copies.store import SnapshotError, Store
 from codex_py.patch.files.modes import permissions_by_umask
@@ -30,6 +33,7 @@ _MAX_NEW: Final = 100_000
 _MAX_NEW_BYTES: Final = 1024 * 1024 * 1024
 _MAX_CHANGED_BYTES: Final = 256 * 1024 * 1024
 """Contents of the changes between two copies, old and new together."""
+_MAX_HEAD_BYTES: Final = 4096
 _LIST_S: Final = 5.0
 _LIST_FOLDER_S: Final = 1.0
 """Outside of a repository, where a folder may hold anything."""
@@ -140,6 +144,13 @@ class Snapshots:
                 )
         return Changes(files, folders, [str(self.root / path) for path in sorted(unkept)])
 
+    def branch(self) -> str:
+        """The branch that is checked out, or the commit; empty if there is no repository."""
+        with suppress(OSError, ValueError):
+            head = read_whole(git_folder(self.root / ".git") / "HEAD", _MAX_HEAD_BYTES)
+            return os.fsdecode(head).strip().removeprefix("ref: refs/heads/")
+        return ""
+
     def known(self, paths: Iterable[str]) -> set[str]:
         """Return those of the paths, relative to the root, that the last copy has. Raises a `SnapshotError`."""
         return set(map(os.fsdecode, self.store.names("ls-files", "-z", "--", *paths)))
@@ -244,6 +255,17 @@ class Snapshots:
             if digest.hexdigest() == name:
                 blobs[name] = contents
         return blobs
+
+
+def snapshots_of(home: Path, cwd: Path, environment: Mapping[str, str]) -> Snapshots:
+    """The copies of the repository of a folder, or of the folder itself."""
+    folder = Path(os.path.realpath(cwd))
+    for root in (folder, *folder.parents):
+        # An empty folder of this name is no repository, such as one that a sandbox left behind.
+        with suppress(OSError, ValueError):
+            if (git_folder(root / ".git") / "HEAD").exists():
+                return Snapshots(home, root, root / ".git", environment)
+    return Snapshots(home, folder, None, environment)
 
 
 def stores(home: Path) -> Path:

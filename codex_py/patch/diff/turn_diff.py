@@ -59,6 +59,17 @@ class NetChanges:
         file.new_mode = new_mode
         return file
 
+    def forget(self, path: Path) -> None:
+        """Drop the changes of a file so far."""
+        self._files.pop(str(path), None)
+
+    def is_back(self, file: PatchedFile) -> bool:
+        """True if this change makes a file what it was before the others."""
+        known = self._files.get(str(file.path))
+        if known is None or known.old is None or file.new is None:
+            return known is not None and known.old is None and file.new is None
+        return known.old.is_same(_contents_of(file.new))
+
     @property
     def is_empty(self) -> bool:
         """True if nothing was added; a change that was taken back counts."""
@@ -121,7 +132,7 @@ class NetChanges:
     def _held(self, data: bytes | None, same: "_Contents | None" = None) -> "_Contents":
         if data is None:
             return _Contents(None, None, None)
-        contents = _Contents(len(data), hash(data), data)
+        contents = _contents_of(data)
         if same is not None and same.is_same(contents):
             return same
         if len(data) > min(_MAX_KEPT, _MAX_KEPT_TOGETHER - self.kept_bytes):
@@ -142,6 +153,10 @@ class _Contents:
         return self.size is not None and (self.size, self.digest) == (other.size, other.digest)
 
 
+def _contents_of(data: bytes) -> _Contents:
+    return _Contents(len(data), hash(data), data)
+
+
 @dataclass(slots=True)
 class _File:
     old: _Contents | None
@@ -156,7 +171,8 @@ class _File:
     def is_as_before(self) -> bool:
         if self.old is None or self.new is None:
             return self.old is self.new
-        is_same_mode = written_mode(self.old_mode) == written_mode(self.new_mode)
+        modes = self.old_mode, self.new_mode
+        is_same_mode = len(set(modes if all(modes) else map(written_mode, modes))) == 1
         return is_same_mode and self.old.is_same(self.new)
 
 

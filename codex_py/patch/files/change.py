@@ -161,6 +161,14 @@ class TurnOfEntry:
     """Absolute paths that changed too, and are not among the changes: they were too large to be kept, or unreadable."""
     is_cut_off: bool = False
     """The program died in this turn: later edits may be among the changes."""
+    began: float = 0.0
+    """When the work tree was first copied, seconds since the epoch; 0 if it was not."""
+    unsure: tuple[str, ...] = ()
+    """Absolute paths of those changes that somebody else may have made."""
+    of_others: tuple[str, ...] = ()
+    """Absolute paths that somebody else changed meanwhile. They are not among the changes."""
+    switched: tuple[str, ...] = ()
+    """The two branches, if somebody else switched between them while files of `unsure` changed."""
 
 
 @dataclass(slots=True, eq=False, repr=False)

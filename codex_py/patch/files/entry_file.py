@@ -27,6 +27,7 @@ _OF_ENTRY = ("cwd", "time", "undoes", "made", "modes", "obsolete")
 _READ_AS_WRITTEN = ("path", "kept", "mode", "is_link", "temporary", "in_journal", "in_place")
 _OF_CHANGE = (*_READ_AS_WRITTEN, "folder", "name", "before", "exists", "aside", "owner")
 """Attributes that a header has by their names."""
+_TUPLES_OF_TURN = ("patches", "unkept", "unsure", "of_others", "switched")
 
 
 class DamagedEntry(Exception):
@@ -125,7 +126,7 @@ def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
     if _stored_bytes(changes) != stored:
         raise ValueError("its first line is damaged")
     if (turn := values.pop("turn", None)) is not None:
-        turn |= {name: tuple(turn[name]) for name in ("patches", "unkept")}
+        turn |= {name: tuple(turn.get(name, ())) for name in _TUPLES_OF_TURN}
         values["turn"] = TurnOfEntry(**turn)
     return Entry(changes=changes, **values)
 

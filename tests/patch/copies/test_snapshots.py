@@ -13,7 +13,8 @@ import pytest
 from codex_py.patch.copies import store
 from codex_py.patch.copies.snapshots import Changes, Snapshots
 from codex_py.patch.copies.store import SnapshotError
-from codex_py.patch.turns import TurnRecorder, recover_turns
+from codex_py.patch.turn_record import recover_turns
+from codex_py.patch.turns import TurnRecorder
 
 Version: TypeAlias = tuple[int, bytes]
 Change: TypeAlias = tuple[str, Version | None, Version | None]
@@ -276,7 +277,7 @@ def test_the_home_of_the_program_is_not_copied(root: Path):
 def test_a_damaged_record_of_a_turn_is_told_of_once(root: Path, left: bytes) -> None:
     home = root.parent / "home"
     recorder = TurnRecorder(home, root, os.environ, "thread")
-    recorder.copy_before()
+    recorder.copy()
     (record,) = copies(root).store.path.glob("thread.*")
     assert recover_turns(home, root, os.environ) == []
     recorder.end_turn(1, is_new=True)

@@ -3,10 +3,11 @@
 import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import AbstractAsyncContextManager, closing, nullcontext
 from typing import Any, Final
 
 from codex_py.app.features.hooks.answers import Answer, read_answer
+from codex_py.app.features.undo import Undo
 from codex_py.app.loading import load
 from codex_py.app.model import secret_names
 from codex_py.app.options import SessionSetup
@@ -35,6 +36,7 @@ _ALIASES: Final = {"apply_patch": ("Edit", "Write"), "spawn_agent": ("Agent",)}
 """Further names of tools, for matchers."""
 _PLACEHOLDER: Final = re.compile(r"\$\{([^{}]+)\}")
 _NAMES: Final = re.compile(r"[A-Za-z0-9_|]+")
+_BEFORE_REQUESTS: Final = {"SessionStart", "UserPromptSubmit"}
 _WITHOUT: Final = {
     "SessionStart": ("turn_id",),
     "SessionEnd": ("turn_id", "model", "permission_mode"),
@@ -127,13 +129,19 @@ class HookRuns:
     async def _answer(self, hook: Hook, given: Mapping[str, Any]) -> Answer:
         try:
             async with asyncio.timeout(hook.timeout_s):
-                if hook.kind == "command":
-                    return await self._run_command(hook, encode_json(given))
-                return read_answer(hook.event, 0, await _call_tool(hook, self._thread, given))
+                async with self._changing(hook):
+                    if hook.kind == "command":
+                        return await self._run_command(hook, encode_json(given))
+                    return read_answer(hook.event, 0, await _call_tool(hook, self._thread, given))
         except TimeoutError:
             return Answer(failure=f"did not end within {hook.timeout_s:g} s, and was stopped")
         except HookFailed as failure:
             return Answer(failure=str(failure))
+
+    def _changing(self, hook: Hook) -> AbstractAsyncContextManager[None]:
+        """Hooks may change files, as a formatter does. What those before the first request change is not recorded."""
+        undo = None if hook.event in _BEFORE_REQUESTS else self._thread.feature(Undo)
+        return nullcontext() if undo is None else undo.changing()
 
     async def _run_command(self, hook: Hook, given: bytes) -> Answer:
         """Run a command. However this ends, the command and all that it started are killed afterwards."""

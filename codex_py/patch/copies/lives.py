@@ -1,0 +1,101 @@
+"""Tells who may have changed a file last, from the times in which calls and hooks of the session ran.
+
+All times are those of the file system: a file that never gets a name says what time it is there. So neither the clock nor
+its resolution has to be that of this machine. They are compared with `st_ctime`, which nobody can set. Where there are no
+files without names (NFS, macOS), nobody can tell.
+"""
+
+import os
+import stat
+from enum import Enum, auto
+from pathlib import Path
+from typing import Final
+
+_LONG_NS: Final = 1_000_000_000
+"""While something runs for longer than this, the user may well save a file."""
+
+
+class Writer(Enum):
+    SESSION = auto()
+    UNSURE = auto()
+    """The session or somebody else."""
+    ANOTHER = auto()
+
+
+class Lives:
+    """The times in which something of one turn ran that may have changed files."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._device = -1
+        self._is_known = True
+        self._spans: list[tuple[int, int]] = []
+        self._began: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """True if something runs."""
+        return self._began is not None
+
+    def next_turn(self) -> "Lives":
+        """Those of the next turn: what runs goes on."""
+        lives = Lives(self._root)
+        if self.is_open:
+            lives.begin()
+        return lives
+
+    def begin(self) -> None:
+        if self._began is None:
+            self._began = self.now_ns()
+
+    def end(self) -> None:
+        if self._began is not None:
+            self._spans.append((self._began, self.now_ns()))
+            self._began = None
+
+    def now_ns(self) -> int:
+        """The time of the file system."""
+        try:
+            flags = os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC
+            descriptor = os.open(self._root, flags, 0o600)
+        except (OSError, AttributeError):
+            self._is_known = False
+            return 0
+        try:
+            found = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+        self._device = found.st_dev
+        return found.st_ctime_ns
+
+    def writer(self, path: Path, since_ns: int, until_ns: int) -> Writer:
+        """The one who made the last change of a path that differs between two copies, begun at these times."""
+        statuses = self._statuses(path)
+        is_there = len(statuses) == len(path.relative_to(self._root).parts) + 1
+        # A folder tells when something in it came or went, as a file with an older time did with its folder.
+        recent = [found for found in statuses if found.st_ctime_ns > since_ns]
+        if not self._is_known or not recent:
+            return Writer.UNSURE
+        changed_ns, is_exact = recent[-1].st_ctime_ns, is_there and recent[-1] is statuses[-1]
+        # A later change is in neither copy.
+        if changed_ns > until_ns or recent[-1].st_dev != self._device:
+            return Writer.UNSURE
+        spans = [*self._spans, *([] if self._began is None else [(self._began, until_ns)])]
+        for began, ended in spans:
+            if began <= changed_ns <= ended:
+                return Writer.UNSURE if ended - began > _LONG_NS else Writer.SESSION
+        was_possible = any(began <= changed_ns and ended >= since_ns for began, ended in spans)
+        return Writer.UNSURE if was_possible and not is_exact else Writer.ANOTHER
+
+    def _statuses(self, path: Path) -> list[os.stat_result]:
+        """Of the root, and each entry below it on the way to the path, as far as they are there. No link is followed."""
+        found = [self._root.lstat()]
+        for entry in (*reversed(path.parents), path):
+            if entry.is_relative_to(self._root) and entry != self._root:
+                if not stat.S_ISDIR(found[-1].st_mode):
+                    break
+                try:
+                    found.append(entry.lstat())
+                except FileNotFoundError:
+                    break
+        return found

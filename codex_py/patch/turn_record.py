@@ -1,0 +1,113 @@
+"""The record of a running turn: `THREAD.turn` in the store of its work tree, locked by its process.
+
+If the process dies, `recover_turns` makes the entry of the turn later, from what is there then.
+"""
+
+import json
+import os
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Self
+
+from codex_py.errors import PatchError
+from codex_py.filesystem.own import lock
+from codex_py.patch.copies.snapshots import Snapshot, Snapshots, snapshots_of, stores
+from codex_py.patch.copies.store import SnapshotError
+from codex_py.patch.diff.turn_diff import NetChanges
+from codex_py.patch.files.change import TurnOfEntry
+from codex_py.patch.files.journal import Journal
+from codex_py.patch.turn_entry import last_turn_number, turn_entry
+from codex_py.protocol.frozen import frozen
+
+
+@frozen
+class TurnRecord:
+    root: str
+    cwd: str
+    thread_id: str
+    before: Snapshot
+    patches: Sequence[int]
+    """Those after the copy: the differences from it have no others, which stay entries of their own."""
+    began: float
+
+    def write(self, descriptor: int) -> None:
+        data = json.dumps(asdict(self)).encode()
+        os.pwrite(descriptor, data, 0)
+        os.ftruncate(descriptor, len(data))
+
+    @classmethod
+    def read(cls, descriptor: int) -> Self:
+        """Raises a `ValueError`, `TypeError`, `LookupError` or `AttributeError` if it is damaged."""
+        found = json.loads(os.pread(descriptor, 1 << 26, 0))
+        copy = found.pop("before")
+        unkept = {name: (size, mtime) for name, (size, mtime) in copy.pop("unkept").items()}
+        return cls(before=Snapshot(**copy, unkept=unkept), **found)
+
+
+def recover_turns(
+    home: Path, cwd: Path, environment: Mapping[str, str], own: Snapshots | None = None
+) -> list[str]:
+    """Write entries for turns whose process has died.
+
+    Args:
+        cwd: absolute. Turns in this folder and below it count.
+        own: turns in this work tree count instead.
+
+    Returns:
+        A sentence for each turn that cannot be undone.
+    """
+    told: list[str] = []
+    for path in sorted(stores(home).glob(f"{own.store.path.name if own else '*'}/*.turn")):
+        # One that is locked is of a turn that runs.
+        with suppress(OSError), _opened(path) as descriptor:
+            lock(descriptor, 0)
+            try:
+                record = TurnRecord.read(descriptor)
+                if own is None and not Path(record.cwd).is_relative_to(cwd):
+                    continue
+                _recover(home, record, environment)
+            except (SnapshotError, PatchError) as error:
+                told.append(f"A turn was cut off and cannot be undone: {error}.")
+            except (ValueError, TypeError, LookupError, AttributeError):
+                told.append("A turn was cut off and cannot be undone: its record is damaged.")
+            path.unlink()
+    return told
+
+
+def running_turns(home: Path) -> Iterator[TurnRecord]:
+    """The turns that may have changed files, and have not ended."""
+    for path in stores(home).glob("*/*.turn"):
+        with suppress(OSError, ValueError, TypeError, LookupError, AttributeError):
+            with _opened(path) as descriptor:
+                record = TurnRecord.read(descriptor)
+            yield record
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[int]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _recover(home: Path, record: TurnRecord, environment: Mapping[str, str]) -> None:
+    root, journal = Path(record.root), Journal(home, Path(record.cwd))
+    snapshots = snapshots_of(home, root, environment)
+    changes = snapshots.changes(record.before, snapshots.take())
+    net = NetChanges()
+    net.add(changes.files)
+    number = last_turn_number(journal, record.thread_id) + 1
+    turn = TurnOfEntry(
+        record.thread_id,
+        number,
+        tuple(record.patches),
+        tuple(changes.unkept),
+        is_cut_off=True,
+        began=record.began,
+    )
+    if net.files() or turn.unkept:
+        journal.record(turn_entry(net, changes.folders, turn))
