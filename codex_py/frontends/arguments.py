@@ -113,6 +113,8 @@ class Arguments:
     with_changes: bool = flag("--with-changes")
     skip_git_repo_check: bool = flag("--skip-git-repo-check")
     trust: bool = flag("--trust")
+    trust_client: bool = flag("--trust-client")
+    """Of `mcp-server`: calls may set anything."""
 
     # Takes every word up to the next option, a prompt too, because Codex does.
     image: Sequence[str] = option("-i", "--image", default=(), nargs="+", action="extend")

@@ -172,8 +172,10 @@ def working_folder(name: str) -> Path:
         # `Path.resolve` raises something else for links in a circle.
         path = Path(os.path.realpath(name, strict=True))
         is_folder = path.is_dir()
-    except OSError as error:
-        raise UsageError(f"cannot work in {name!r}: {error.strerror}", code="cwd") from error
+    except (OSError, ValueError) as error:
+        # ValueError: there is a null character in it.
+        reason = getattr(error, "strerror", error)
+        raise UsageError(f"cannot work in {name!r}: {reason}", code="cwd") from error
     if not is_folder:
         raise UsageError(f"cannot work in {name!r}: Not a directory", code="cwd")
     return path

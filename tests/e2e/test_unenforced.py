@@ -92,7 +92,7 @@ def test_the_mcp_server_stops_and_so_does_a_call_that_brings_such_settings(
     configure(place, server, "")
 
     async def main() -> None:
-        async with served(place) as agent:
+        async with served(place, "--trust-client") as agent:
             result = await agent.call(config={"approvals_reviewer": "auto_review"})
             assert result.is_error
             assert "no automatic reviewer" in text_of(result)

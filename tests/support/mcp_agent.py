@@ -66,12 +66,14 @@ class Agent:
 async def served(
     place: Workplace,
     *args: str,
+    sandbox: str | None = "danger-full-access",
     answer: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[Agent]:
     """Start the server in a workplace, and shake hands.
 
     Args:
+        sandbox: what calls may ask for at most; None: as configured.
         answer: the form that every question is answered with; without, the client cannot be asked.
     """
 
@@ -91,7 +93,7 @@ async def served(
 
     parameters = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "codex_py", "mcp-server", *args],
+        args=["-m", "codex_py", "mcp-server", *(["-s", sandbox] if sandbox else []), *args],
         env=environment(place.home, env),
         cwd=place.cwd,
     )

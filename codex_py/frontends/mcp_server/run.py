@@ -29,6 +29,7 @@ from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import UsageError, working_folder
 from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.mcp_server import tools
+from codex_py.frontends.mcp_server.ceiling import Ceiling
 from codex_py.frontends.mcp_server.client import Call, Client
 from codex_py.frontends.mcp_server.threads import Threads
 from codex_py.frontends.streams import OutputStream, is_pipe
@@ -50,13 +51,18 @@ def run_mcp_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
         )
     if arguments.worktree is not None:
         raise UsageError("--worktree belongs to `exec` and the terminal: a call names its folder")
-    tools.server_config(arguments, environment, cwd=None, has_user=True).require_enforced()
+    config = tools.server_config(arguments, environment, None, cwd=None, has_user=True)
+    config.require_enforced()
+    folders = (config.cwd, *((config.cwd / name).resolve() for name in arguments.add_dir))
+    ceiling = None if arguments.trust_client else Ceiling(config, folders)
     gc.freeze()
     gc.enable()
-    return asyncio.run(Interruption().run(_serve(arguments, environment)))
+    return asyncio.run(Interruption().run(_serve(arguments, environment, ceiling)))
 
 
-async def _serve(arguments: Arguments, environment: Mapping[str, str]) -> int:
+async def _serve(
+    arguments: Arguments, environment: Mapping[str, str], ceiling: Ceiling | None
+) -> int:
     options = SessionOptions(
         source="mcp",
         originator=environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR,
@@ -68,7 +74,7 @@ async def _serve(arguments: Arguments, environment: Mapping[str, str]) -> int:
     async with standard_streams() as (incoming, outgoing, writer):
         dispatcher = JSONRPCDispatcher(incoming, outgoing, inline_methods=frozenset({"initialize"}))
         connection = Connection.for_loop(dispatcher)
-        agent = _Agent(arguments, environment, threads, Client(connection, writer))
+        agent = _Agent(arguments, environment, ceiling, threads, Client(connection, writer))
         try:
             await serve_connection(
                 agent.server(), dispatcher, connection=connection, lifespan_state={}
@@ -82,6 +88,7 @@ async def _serve(arguments: Arguments, environment: Mapping[str, str]) -> int:
 class _Agent:
     _arguments: Arguments
     _environment: Mapping[str, str]
+    _ceiling: Ceiling | None
     _threads: Threads
     _client: Client
 
@@ -115,7 +122,9 @@ class _Agent:
         try:
             if params.name == "codex":
                 new = tools.arguments_of(tools.NewThread, params.arguments)
-                config = new.settings(self._arguments, environment, has_user=has_user)
+                config = new.settings(
+                    self._arguments, environment, self._ceiling, has_user=has_user
+                )
                 return await self._threads.begin(config, new.prompt, call)
             if params.name == "codex-reply":
                 reply = tools.arguments_of(tools.Reply, params.arguments)
@@ -126,7 +135,7 @@ class _Agent:
                         raise SessionError(f"no thread found with the id {reply.id!r}")
                     cwd = read_meta(path).cwd
                     return tools.server_config(
-                        self._arguments, environment, cwd=cwd, has_user=has_user
+                        self._arguments, environment, self._ceiling, cwd=cwd, has_user=has_user
                     )
 
                 return await self._threads.go_on(reply.id, reply.prompt, call, load)

@@ -17,6 +17,7 @@ from codex_py.errors import CodexError
 from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import working_folder
 from codex_py.frontends.configuration import read_config
+from codex_py.frontends.mcp_server.ceiling import Ceiling
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 
 
@@ -43,12 +44,20 @@ class NewThread(BaseModel):
     compact_prompt: str | None = _optional("What a long conversation is summed up with.")
 
     def settings(
-        self, server: Arguments, environment: Mapping[str, str], *, has_user: bool
+        self,
+        server: Arguments,
+        environment: Mapping[str, str],
+        ceiling: Ceiling | None,
+        *,
+        has_user: bool,
     ) -> Config:
         """The configuration of the thread: the arguments on top of the server's command line.
 
+        Args:
+            ceiling: bounds the arguments; None if the client is trusted.
+
         Raises:
-            CodexError: it cannot be used, or there is no such folder.
+            CodexError: it cannot be used, it allows more than the ceiling, or there is no such folder.
         """
         table: dict[str, Any] = {}
         for key, value in (self.config or {}).items():
@@ -60,16 +69,23 @@ class NewThread(BaseModel):
                     raise CodexError(f"`config`: {key!r} is below a plain value", code="config")
                 below = cast("dict[str, Any]", inner)
             below[last] = value
+        if ceiling is not None:
+            ceiling.check_settings("config", table)
         given = self.model_dump(exclude_none=True)
         flags = {"model": "model", "sandbox": "sandbox_mode", "approval_policy": "approval_policy"}
         table |= {key: given[name] for name, key in flags.items() if name in given}
         config = server_config(
             replace(server, profile=self.profile or server.profile),
             environment,
+            ceiling,
             cwd=self.cwd,
             has_user=has_user,
             table=table,
         )
+        if ceiling is not None and self.profile not in {None, server.profile}:
+            for layer in config.layers.layers:
+                if layer.name == "profile":
+                    ceiling.check_settings("profile", layer.values)
         texts = ("base_instructions", "developer_instructions", "compact_prompt")
         return replace(config, **{name: given[name] for name in texts if name in given})
 
@@ -149,6 +165,7 @@ def arguments_of(kind: type[_ArgumentsT], data: Mapping[str, Any] | None) -> _Ar
 def server_config(
     server: Arguments,
     environment: Mapping[str, str],
+    ceiling: Ceiling | None,
     *,
     cwd: str | None,
     has_user: bool,
@@ -157,10 +174,12 @@ def server_config(
     """The configuration of a thread in a folder, relative to the server's own; the `table` wins over all other settings.
 
     Raises:
-        CodexError: it cannot be used, or there is no such folder.
+        CodexError: it cannot be used, it allows more than the ceiling, or there is no such folder.
     """
     folder = str(working_folder(server.cd) / (cwd or "."))
     config = read_config(replace(server, cd=folder), environment, table)
+    if ceiling is not None:
+        config = ceiling.narrowed(config, asks_for_sandbox="sandbox_mode" in (table or {}))
     if config.approval_policy is None and not has_user:
         # A question of the model could only be refused.
         return replace(config, approval_policy=ApprovalPolicy.NEVER)

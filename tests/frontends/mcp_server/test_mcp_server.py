@@ -38,14 +38,6 @@ INITIALIZED: dict[str, Any] = {"jsonrpc": "2.0", "method": "notifications/initia
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    home, cwd = tmp_path / "home", tmp_path / "work"
-    home.mkdir()
-    cwd.mkdir()
-    return Workplace(home, cwd)
-
-
-@pytest.fixture
 def line(tmp_path: Path) -> Iterator[Lifeline]:
     with Lifeline(tmp_path) as line:
         yield line
@@ -192,7 +184,7 @@ def test_a_thread_that_goes_on_may_write_where_the_command_line_says(
         async def main() -> None:
             async with served(place) as agent:
                 thread = thread_of(await agent.call())
-            async with served(place, *sandbox, "--add-dir", str(extra)) as agent:
+            async with served(place, *sandbox, "--add-dir", str(extra), sandbox=None) as agent:
                 await agent.call("codex-reply", prompt="more", threadId=thread)
 
         asyncio.run(main())
@@ -285,12 +277,13 @@ def test_threads_work_side_by_side_and_each_on_one_call(place: Workplace) -> Non
 def test_a_call_that_can_not_be_done_says_why(place: Workplace) -> None:
     wrong: list[tuple[str, dict[str, Any], str]] = [
         ("codex", {"cwd": "nowhere"}, "cannot work in"),
+        ("codex", {"cwd": "/tmp/\0x"}, "cannot work in '/tmp/\\x00x': embedded null byte"),
+        ("codex", {"cwd": "x" * 5000}, "File name too long"),
         ("codex", {"zork": 1}, "`zork`: Extra inputs are not permitted"),
         ("codex", {"prompt": 3}, "`prompt`: Input should be a valid string"),
         ("codex", {"approval-policy": "maybe"}, "`approval-policy`"),
         ("codex", {"profile": "none"}, "none.config.toml"),
-        ("codex", {"config": {"model_provider": "none"}}, "none"),
-        ("codex", {"config": {"model_provider": {"a": 1}}}, "model_provider"),
+        ("codex", {"config": {"personality": {"a": 1}}}, "personality"),
         ("codex", {"config": {"model": None}}, "model"),
         ("codex", {"config": {"model": "a", "model.x": 1}}, "`config`: 'model.x'"),
         ("codex-reply", {}, "needs `threadId`"),
@@ -357,7 +350,7 @@ def test_when_it_ends_nothing_is_left(end: str, place: Workplace, line: Lifeline
     with ScriptedServer([runs(f"{line.hold} sleep 100")]) as server:
         place.configure(server)
         with subprocess.Popen(
-            PROGRAM,
+            [*PROGRAM, "-s", "danger-full-access"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -366,7 +359,7 @@ def test_when_it_ends_nothing_is_left(end: str, place: Workplace, line: Lifeline
         ) as program:
             assert program.stdin
             assert program.stdout
-            call = call_of("codex", prompt="go", sandbox="danger-full-access")
+            call = call_of("codex", prompt="go")
             program.stdin.write(lines(HANDSHAKE, INITIALIZED, call))
             program.stdin.flush()
             line.wait_until_up()
