@@ -311,6 +311,31 @@ ESCAPES = (
     Escape("io_uring", _system_call(425, 425, "8, buffer"), Target.has_escapee),
     Escape("kill a process outside", _sh("kill -KILL $VICTIM"), Target.is_hurt),
     Escape(
+        "slow a process outside",
+        _python(
+            'victim = int(env["VICTIM"])\n'
+            "idle = os.SCHED_IDLE, os.sched_param(0)\n"
+            "for slow in (\n"
+            "    lambda: os.setpriority(os.PRIO_PROCESS, victim, 12),\n"
+            "    lambda: os.setpriority(os.PRIO_PGRP, os.getpgid(victim), 12),\n"
+            "    lambda: os.sched_setaffinity(victim, [min(os.sched_getaffinity(0))]),\n"
+            "    lambda: os.sched_setscheduler(victim, *idle),\n"
+            "    lambda: os.sched_setparam(victim, os.sched_param(0)),\n"
+            "):\n"
+            "    try:\n"
+            "        slow()\n"
+            '        print("escaped")\n'
+            "    except OSError:\n"
+            "        continue"
+        ),
+        Target.has_escapee,
+    ),
+    Escape(
+        "slow the disk for a process outside",
+        _system_call(251, 30, '1, int(env["VICTIM"]), 3 << 13'),
+        Target.has_escapee,
+    ),
+    Escape(
         "limit a process outside",
         _python(
             "import resource\n"

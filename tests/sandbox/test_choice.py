@@ -78,7 +78,7 @@ def test_a_machine_with_other_system_calls_has_no_filter() -> None:
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64", "riscv64"])
 def test_a_filter_is_whole_and_short_enough(machine: str) -> None:
-    program = filter_program(machine, offline=True, guard_truncate=True, supervised=True)
+    program = filter_program(machine, offline=True, guard_truncate=True, backend="supervised")
     assert program is not None
     assert len(program) % 8 == 0
     # The most that the kernel takes.

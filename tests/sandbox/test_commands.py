@@ -286,6 +286,18 @@ def test_a_command_signals_nobody_in_the_group_that_it_was_started_in(
     assert done.stdout == b"survived\n"
 
 
+def test_a_command_lowers_its_own_priority(backend: Backend, tmp_path: Path) -> None:
+    code = (
+        "import os; os.nice(3); os.sched_setaffinity(0, os.sched_getaffinity(0));"
+        " os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0));"
+        " print(os.getpriority(os.PRIO_PROCESS, os.getpid()), os.sched_getscheduler(0))"
+    )
+    script = f'nice -n 2 {PYTHON} -c "{code}"'
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    nice = min(before + 5, 19)
+    assert sh(backend, script, workspace(tmp_path), tmp_path) == (0, f"{nice} {os.SCHED_BATCH}\n")
+
+
 def test_processes_share_locks(backend: Backend, tmp_path: Path) -> None:
     code = "import multiprocessing as m; q = m.Queue(); q.put('shared'); print(q.get())"
     policy = SandboxPolicy("workspace-write", (tmp_path,))

@@ -51,7 +51,7 @@ class LauncherBackend:
             os.uname().machine,
             offline=view.offline,
             guard_truncate=is_landlock and landlock.version() < landlock.TRUNCATE_SINCE,
-            supervised=is_supervised,
+            backend=self.name,
         )
         if program is None or not sys.executable:
             return None

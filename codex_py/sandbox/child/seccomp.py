@@ -80,7 +80,7 @@ _NEXT_RULE: Final = _instruction(_LOAD, _NUMBER)
 
 
 def filter_program(
-    machine: str, *, offline: bool, guard_truncate: bool = False, supervised: bool = False
+    machine: str, *, offline: bool, guard_truncate: bool = False, backend: str = "namespaces"
 ) -> bytes | None:
     """The filter, 8 bytes an instruction; None for a machine whose system calls are unknown here.
 
@@ -92,8 +92,9 @@ def filter_program(
             Not pairs of datagram sockets, which can send anywhere.
         guard_truncate: files can be truncated only by opening them for writing. Landlock does not prevent
             that before its version 3.
-        supervised: notify the supervisor of calls that change entries and attributes. Extended attributes
-            are unsupported, as on a file system without them.
+        backend: for `supervised`, notify the supervisor of calls that change entries and attributes. Extended
+            attributes are unsupported, as on a file system without them. Without namespaces, a thread may set
+            only its own priority and processors, by the id 0: other ids may be those of the agent.
     """
     if machine not in _ARCHITECTURES:
         return None
@@ -109,9 +110,10 @@ def filter_program(
     # If several rules are for one call, the first one decides.
     rules = [
         *(_truncation_rules() if guard_truncate else ()),
-        *(_supervision_rules() if supervised else ()),
+        *(_supervision_rules() if backend == "supervised" else ()),
         *((name, [_REFUSED]) for name in (*_NEVER, *(_NETWORK if offline else ()))),
         *_argument_rules(offline=offline),
+        *(() if backend == "namespaces" else _scheduling_rules()),
     ]
     for name, body in rules:
         if name in numbers:
@@ -142,6 +144,15 @@ def _supervision_rules() -> Iterator[_Rule]:
         yield name, [_UNSUPPORTED]
     flags = _SET_FLAGS, _SET_MORE_FLAGS
     yield "ioctl", _if(1, _EQUAL, *flags, then=_UNSUPPORTED, otherwise=_NEXT_RULE)
+
+
+def _scheduling_rules() -> Iterator[_Rule]:
+    for name, others in (("setpriority", (1, 2)), ("ioprio_set", (2, 3))):
+        # Groups and users.
+        yield name, _if(0, _EQUAL, *others, then=_REFUSED, otherwise=_NEXT_RULE)
+        yield name, _if(1, _EQUAL, 0, then=_ALLOWED, otherwise=_REFUSED)
+    for name in ("sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr"):
+        yield name, _if(0, _EQUAL, 0, then=_ALLOWED, otherwise=_REFUSED)
 
 
 def _argument_rules(*, offline: bool) -> Iterator[_Rule]:
