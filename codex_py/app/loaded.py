@@ -49,7 +49,10 @@ class LoadedTools:
         programs = user_programs(config, setup.environment, setup.options.add_dirs)
         # The home is read-only for commands: the configuration says what they may do.
         self.sandbox = PlatformSandbox(
-            programs.environment(self._environment), home=config.home, limits=config.sandbox_limits
+            programs.environment(self._environment),
+            home=config.home,
+            limits=config.sandbox_limits,
+            problems=setup.backend_problems,
         )
         shell = user_shell(setup.environment)
         orchestrator = Orchestrator(
@@ -86,8 +89,8 @@ class LoadedTools:
     async def dispatch(self, call: ToolCall, emit: EventSink) -> Sequence[Note | OutputItem]:
         """See `ItemHandlers`."""
         items = await self.router.dispatch(call, self._context(call.call_id, emit))
-        if self.sandbox.unavailable is not None:
-            self._warn(self.sandbox.unavailable)
+        for text in filter(None, (self.sandbox.unavailable, self.sandbox.warning)):
+            self._warn(text)
         return items
 
     def answer(self, call: ToolCall, output: ToolOutput, emit: EventSink) -> OutputItem:

@@ -89,6 +89,8 @@ class SessionSetup:
     """Shows the user a warning; each text once."""
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     """See `Approvals`."""
+    backend_problems: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    """What a session found out about the backends of the sandbox, for its children; see `PlatformSandbox`."""
     connect: Connect | None = None
     """Makes a client for another provider of the thread. None while there is no thread: factories of features have it."""
     open_child: "OpenChild | None" = None

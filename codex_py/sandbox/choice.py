@@ -23,6 +23,7 @@ from codex_py.sandbox.liveness import LivenessPipe
 from codex_py.sandbox.placeholders import Placeholders
 
 _TRIAL_TIMEOUT_S = 10.0
+_SILENT = f"no answer within {_TRIAL_TIMEOUT_S:.0f} s"
 _NO_ROOTS = Roots()
 _DEATH_S = 1.0
 """How long a process namespace may take to end. It takes some 20 ms."""
@@ -39,6 +40,7 @@ class PlatformSandbox:
         home: `$CODEX_HOME`, read-only wherever it lies; its logins are hidden.
         limits: of each command.
         backends: instead of those of this platform, the strongest first. They have their own limits.
+        problems: why a backend does not work here, by its name; None if it works. Filled in, so that others need not try.
     """
 
     def __init__(
@@ -48,14 +50,18 @@ class PlatformSandbox:
         home: Path | None = None,
         limits: SandboxLimits = DEFAULT_LIMITS,
         backends: Sequence[Backend] | None = None,
+        problems: dict[str, str | None] | None = None,
     ) -> None:
         self.unavailable: str | None = None
         """Why a command was refused, as a line for the user; None if none was."""
+        self.warning: str | None = None
+        """That the backend may be weaker than what this machine has, as a line for the user."""
         search_path = environment.get("PATH", "")
         self._tmpdir = environment.get("TMPDIR", "")
         self._home = home
         self._backends = platform_backends(search_path, limits) if backends is None else backends
         self._backend: Backend | None = None
+        self._problems = {} if problems is None else problems
         self._roots: dict[SandboxPolicy, Roots] = {}
         self._placeholders = Placeholders()
         self._liveness = LivenessPipe()
@@ -98,13 +104,18 @@ class PlatformSandbox:
             self._placeholders.release()
 
     def _working_backend(self, roots: Roots) -> Backend:
-        problems: list[str] = []
-        for backend in self._backends if self.unavailable is None else ():
-            why = problem(backend, roots)
-            if why is None:
+        found = self._problems
+        for backend in self._backends:
+            if backend.name not in found:
+                found[backend.name] = problem(backend, roots)
+            if found[backend.name] is None:
+                if silent := [name for name, why in found.items() if why == _SILENT]:
+                    self.warning = (
+                        f"Commands are confined by the sandbox backend {backend.name!r}, which may hold less than"
+                        f" {' or '.join(map(repr, silent))}: {_SILENT} when that was tried."
+                    )
                 return backend
-            problems.append(f"{backend.name}: {why}")
-        raise self._refusal(problems)
+        raise self._refusal([f"{name}: {why}" for name, why in found.items()])
 
     def _refusal(self, problems: Sequence[str]) -> ToolError:
         if self.unavailable is None:
@@ -155,7 +166,9 @@ def problem(backend: Backend, roots: Roots = _NO_ROOTS) -> str | None:
             cwd=root,
             timeout=_TRIAL_TIMEOUT_S,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired:
+        return _SILENT
+    except OSError as error:
         return str(error)
     if tried.returncode == 0:
         return None

@@ -1,5 +1,6 @@
 import os
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from codex_py.sandbox.child.seccomp import filter_program
 from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.sandbox.layout import Layout, own_paths
 from tests.sandbox.local_backends import BACKENDS, run_in
+from tests.support.containers import in_container
 
 
 @dataclass
@@ -56,6 +58,44 @@ def test_without_any_that_works_nothing_runs(tmp_path: Path) -> None:
         " only `-s danger-full-access` would run them"
     )
     assert len(broken.asked) == 1
+
+
+def test_what_was_found_out_is_kept_for_others(tmp_path: Path) -> None:
+    broken = FakeBackend("broken", ["sh", "-c", "echo 'x: not here' >&2; exit 1"])
+    good = FakeBackend("good", ["true"])
+    problems: dict[str, str | None] = {}
+    for _ in range(2):
+        sandbox = PlatformSandbox({}, backends=[broken, good], problems=problems)
+        sandbox.command(["ls"], SandboxPolicy(), tmp_path)
+        assert sandbox.warning is None
+    assert problems == {"broken": "not here", "good": None}
+    assert len(broken.asked) == 1
+
+
+def test_no_weaker_backend_is_taken_without_a_word_when_one_is_silent(tmp_path: Path) -> None:
+    silent, good = FakeBackend("silent", ["sleep", "60"]), FakeBackend("good", ["true"])
+    sandbox = PlatformSandbox({}, backends=[silent, good])
+    sandbox.command(["ls"], SandboxPolicy(), tmp_path)
+    assert sandbox.warning == (
+        "Commands are confined by the sandbox backend 'good', which may hold less than 'silent':"
+        " no answer within 10 s when that was tried."
+    )
+
+
+def test_a_refusal_to_notify_a_supervisor_is_known_by_its_error() -> None:
+    if "supervised" not in {backend.name for backend in BACKENDS}:
+        pytest.skip("it does not work here anyway")
+    code = (
+        "from codex_py.sandbox.choice import platform_backends, problem\n"
+        "print([problem(r) for r in platform_backends('') if r.name == 'supervised'])"
+    )
+    done = subprocess.run(
+        in_container([sys.executable, "-c", code], asking=False),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    assert done.stdout == b"['[Errno 1] Operation not permitted']\n"
 
 
 def test_full_access_asks_nothing(tmp_path: Path) -> None:

@@ -73,6 +73,8 @@ def _run(
     )
     try:
         confined = sandbox.command(without_variables(command, hidden), policy, config.cwd)
+        if sandbox.warning is not None:
+            tell(f"codex-py sandbox: {sandbox.warning}")
         for number in (*_ENDING, signal.SIGCHLD):
             signal.signal(number, lambda _number, _frame: None)
         code = _exit_code(subprocess.Popen(confined, cwd=config.cwd, env=variables))

@@ -6,7 +6,6 @@ import select
 import time
 
 from codex_py.sandbox.child import kernel, landlock, launcher
-from codex_py.sandbox.child.confinement import Confinement
 from codex_py.sandbox.child.kernel import signals
 from codex_py.sandbox.child.notifications import NotificationListener
 from codex_py.sandbox.child.path_policy import PathPolicy
@@ -27,11 +26,9 @@ def main(words: list[str]) -> None:
 class SupervisedCommand(Subreaper):
     """A command that has more processes than it may, threads included, is killed with all that it started."""
 
-    def __init__(self, confinement: Confinement) -> None:
-        super().__init__(confinement)
-        self._here, self._there = _socket.socketpair()
-
     def start(self) -> int:
+        # Not before: the launcher would hold an end too, and a command that cannot set its filter would be waited for.
+        self._here, self._there = _socket.socketpair()
         # The supervisor cannot write elsewhere either. Its command, which is confined further, may not look into it.
         whole = [*self.confinement.writable, *self.confinement.whole]
         landlock.restrict([], [], whole=whole, hidden=[], offline=False)
