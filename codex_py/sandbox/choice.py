@@ -35,6 +35,8 @@ themselves, the supervisor refuses to create them, and Landlock alone cannot pro
 class PlatformSandbox:
     """Tries the backends when the first command comes, and stays with the first that works.
 
+    Making it removes the placeholders of agents that were killed.
+
     Args:
         environment: of the commands. `bwrap` is looked up on its `PATH`.
         home: `$CODEX_HOME`, read-only wherever it lies; its logins are hidden.
@@ -63,7 +65,10 @@ class PlatformSandbox:
         self._backend: Backend | None = None
         self._problems = {} if problems is None else problems
         self._roots: dict[SandboxPolicy, Roots] = {}
-        self._placeholders = Placeholders()
+        # A home that is not there yet may itself get a placeholder.
+        listed = None if home is None or not home.is_dir() else home / "codex-py/placeholders"
+        self._placeholders = Placeholders(listed)
+        self._placeholders.remove_leftovers()
         self._liveness = LivenessPipe()
 
     def command(self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path) -> Sequence[str]:
@@ -72,7 +77,7 @@ class PlatformSandbox:
         May create placeholders for protected names, which `release` removes.
 
         Raises:
-            ToolError: nothing on this machine can confine the command, so it must not run.
+            ToolError: the command cannot be confined, so it must not run.
         """
         if policy.mode == "danger-full-access":
             return argv
@@ -82,26 +87,29 @@ class PlatformSandbox:
         if self._backend is None:
             self._backend = self._working_backend(roots)
         absent = absent_names(roots)
-        if self._backend.name in _NEEDS_PLACEHOLDERS:
-            self._placeholders.hold(absent)
+        needs_them = self._backend.name in _NEEDS_PLACEHOLDERS
+        held = self._placeholders.hold(absent) if needs_them else []
         home, hidden = ([], ()) if self._home is None else ([self._home], secrets(self._home))
         own = (*own_paths(), *home, *absent)
         view = layout(roots, own, offline=not policy.network_access, hidden=hidden)
+        if lost := set(held).difference(view.protected, view.writable):
+            raise ToolError(f"{min(lost)} was removed just now", code="SandboxUnavailable")
         command = self._backend.command(argv, view, cwd, self._liveness.path())
         if command is None:
             # It was there when it was tried.
             raise self._refusal([f"{self._backend.name}: gone"])
         return command
 
-    def release(self) -> None:
+    def release(self, timeout_s: float = _DEATH_S) -> bool:
         """Remove what `command` created. To be called when no command runs; others may follow.
 
-        Waits up to a second until everything that the commands left behind is dead, which it mostly is. Removes
-        nothing while something lives on.
+        Waits until everything that the commands left behind is dead, which it mostly is. False: something lives on,
+        and nothing was removed.
         """
         # A process that is being killed still finishes its current system call, which may be a `mkdir`.
-        if self._liveness.wait(_DEATH_S):
+        if is_dead := self._liveness.wait(timeout_s):
             self._placeholders.release()
+        return is_dead
 
     def _working_backend(self, roots: Roots) -> Backend:
         found = self._problems

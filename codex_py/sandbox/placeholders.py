@@ -1,73 +1,121 @@
 """Bind-mount placeholders: empty folders at protected names that do not exist, while commands run.
 
 A mount can only cover a name that exists. A placeholder is recognised by its modification time. Every agent that
-needs it holds a shared lock on it, and the last one removes it. If an agent was killed, the next one that
-uses the same workspace removes what it left.
+needs it holds a shared lock on it, and the last one removes it. All are listed in a file of the home: what an agent
+leaves when it is killed is removed by the next one, in whatever folder that works.
 """
 
 import fcntl
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from codex_py.filesystem.own import lock
+from codex_py.errors import ToolError
+from codex_py.filesystem.ordinary import is_empty_folder
+from codex_py.filesystem.own import lock, locked, make_private
 
 _LOCK_TIMEOUT_S = 1.0
 """Another agent holds the exclusive lock for a moment. A command may hold it for ever: the name is taken then."""
+_LIST_TIMEOUT_S = 0.1
 _MARK_S = 1_000_000_007
 """Seconds: a modification time that no other folder has. An entry made in it would change that."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Placeholders:
-    def __init__(self) -> None:
+    """`listed`: the file that lists those of all agents, or may do so; None if there is none."""
+
+    def __init__(self, listed: Path | None = None) -> None:
+        self._listed = listed
         self._held: dict[Path, int] = {}
 
-    def hold(self, paths: Iterable[Path]) -> None:
-        """Create the folders that do not exist. Anything else with such a name is left alone.
+    def hold(self, paths: Iterable[Path]) -> list[Path]:
+        """Create the folders that do not exist, also those that were removed since the last call.
 
-        If one cannot be created, no command could create it either.
+        Anything else with such a name is left alone. Returns those that are held.
+
+        Raises:
+            ToolError: one could not be created, but a command might be able to.
         """
-        for path in paths:
-            if path not in self._held:
-                with suppress(OSError):
-                    self._hold(path)
+        wanted = list(paths)
+        held = self._held
+        missing = [path for path in wanted if not (path in held and _is_at(held[path], path))]
+        self._list(missing)
+        for path in missing:
+            if path in held:
+                os.close(held.pop(path))
+            try:
+                self._hold(path)
+            except OSError as error:
+                # Unless it is taken, or no command could create it either.
+                if not os.path.lexists(path) and os.access(f"{path.parent}/", os.W_OK):
+                    text = f"the command was not run: {path} cannot be protected: {error.strerror}"
+                    raise ToolError(text, code="SandboxUnavailable") from error
+        return [path for path in wanted if path in held]
 
     def release(self) -> None:
         """Release all placeholders, and remove those that are still empty and that no other agent holds."""
         while self._held:
-            path, descriptor = self._held.popitem()
-            try:
+            _remove(*self._held.popitem())
+
+    def remove_leftovers(self) -> None:
+        """Remove the placeholders of agents that were killed."""
+        if self._listed is None or not self._listed.exists():
+            return
+        with suppress(OSError), locked(self._listed, _LIST_TIMEOUT_S, is_file=True):
+            names = set(self._listed.read_bytes().split(b"\0")[:-1])
+            for path in map(Path, map(os.fsdecode, names)):
                 with suppress(OSError):
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    is_marked = int(os.fstat(descriptor).st_mtime) == _MARK_S
-                    if is_marked and _is_at(descriptor, path):
-                        path.rmdir()
+                    _remove(path, os.open(path, _FOLDER))
+            # Those of agents that live.
+            kept = [name + b"\0" for name in names if is_empty_folder(Path(os.fsdecode(name)))]
+            self._listed.write_bytes(b"".join(kept))
+
+    def _list(self, paths: Sequence[Path]) -> None:
+        """If that fails, only an agent in the same folder removes them after a kill."""
+        if self._listed is None or not paths:
+            return
+        with suppress(OSError):
+            make_private(self._listed.parent)
+            with (
+                locked(self._listed, _LIST_TIMEOUT_S, is_file=True),
+                self._listed.open("ab") as end,
+            ):
+                end.write(b"".join(os.fsencode(path) + b"\0" for path in paths))
+
+    def _hold(self, path: Path) -> None:
+        while path not in self._held:
+            made = True
+            try:
+                path.mkdir(mode=0o755)
+            except FileExistsError:
+                made = False
+            descriptor = os.open(path, _FOLDER)
+            try:
+                if not made and any(os.scandir(descriptor)):
+                    return
+                # Also an empty folder without the mark: another agent may be about to set it.
+                lock(descriptor, _LOCK_TIMEOUT_S, shared=True)
+                # Else it was removed before we had the lock.
+                if _is_at(descriptor, path):
+                    if made:
+                        os.utime(descriptor, (_MARK_S, _MARK_S))
+                    # With the same lock.
+                    self._held[path] = os.dup(descriptor)
             finally:
                 os.close(descriptor)
 
-    def _hold(self, path: Path) -> None:
-        made = True
-        try:
-            path.mkdir(mode=0o755)
-        except FileExistsError:
-            made = False
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            if not made and any(os.scandir(descriptor)):
-                return
-            # Also an empty folder without the mark: another agent may be about to set it.
-            lock(descriptor, _LOCK_TIMEOUT_S, shared=True)
-            if _is_at(descriptor, path):
-                if made:
-                    os.utime(descriptor, (_MARK_S, _MARK_S))
-                self._held[path], descriptor = descriptor, -1
-                return
-        finally:
-            if descriptor >= 0:
-                os.close(descriptor)
-        # It was removed before we had the lock.
-        self._hold(path)
+
+def _remove(path: Path, descriptor: int) -> None:
+    """Close the folder, and remove it if it is an empty placeholder that no agent holds."""
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if int(os.fstat(descriptor).st_mtime) == _MARK_S and _is_at(descriptor, path):
+                path.rmdir()
+    finally:
+        os.close(descriptor)
 
 
 def _is_at(descriptor: int, path: Path) -> bool:

@@ -78,6 +78,31 @@ def test_names_that_were_held_away_are_gone_after_a_run(place: Workplace) -> Non
     assert ".codex" in output or BACKENDS[0].name not in {"namespaces", "views", "bwrap"}
 
 
+@pytest.mark.parametrize(("killed", "next_in"), [("pkg/deep", "."), (".", "pkg/deep")])
+def test_names_that_a_killed_run_held_are_gone_after_any_other(
+    place: Workplace, killed: str, next_in: str
+) -> None:
+    (place.cwd / "pkg/deep").mkdir(parents=True)
+    place.home.joinpath("config.toml").touch()
+    before = sorted(place.cwd.rglob("*"))
+    with Lifeline(place.home.parent) as line:
+        words = ["workspace-write", "-C", killed, "--", "sh", "-c", f"{line.hold} exec sleep 60"]
+        program = subprocess.Popen(
+            [sys.executable, "-m", "codex_py", "sandbox", *words],
+            cwd=place.cwd,
+            env=environment(place.home),
+        )
+        line.wait_until_up()
+        program.kill()
+        program.wait()
+        line.wait_until_dead()
+    held = BACKENDS[0].name in {"namespaces", "views", "bwrap"}
+    assert (place.cwd / killed / ".codex").is_dir() == held
+    words = ["sandbox", "read-only", "-C", next_in, "--", "true"]
+    assert run_codex_py(words, place.home, place.cwd).returncode == 0
+    assert sorted(place.cwd.rglob("*")) == before
+
+
 @pytest.mark.parametrize("args", [["read-only"], ["workspace-write", "--add-dir", "/nowhere"], []])
 def test_a_command_is_run_by_hand(place: Workplace, args: list[str]) -> None:
     done = run_codex_py(

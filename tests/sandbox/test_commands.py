@@ -250,6 +250,43 @@ def test_names_stay_held_when_another_agent_is_done(backend: Backend, tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        "git clean -qfd",
+        "git stash -qu",
+        "find . -type d -empty -not -path './.git/*' -delete",
+        "rmdir .codex .claude .agents .aws",
+        "mkdir old; mv .codex .claude .agents .aws old",
+    ],
+)
+def test_names_are_held_again_after_somebody_removed_them(
+    backend: Backend, repository: Path, script: str
+) -> None:
+    more = repository.parent / "more"
+    shutil.copytree(repository, more)
+    sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
+    policy = workspace(repository, more)
+    plant = (
+        "for folder in . ../more; do for name in .codex .claude .agents .aws; do"
+        " mkdir -p $folder/$name; echo {} >$folder/$name/settings.json; done; done"
+    )
+
+    def run(words: str) -> None:
+        argv = sandbox.command(["/bin/sh", "-c", words], policy, repository)
+        subprocess.run(argv, cwd=repository, check=False, capture_output=True)
+
+    try:
+        run("echo x >main.c")
+        for folder in (repository, more):
+            names = ["-c", f'git() {{ command {" ".join(GIT)} "$@"; }}; {script}']
+            subprocess.run(["/bin/sh", *names], cwd=folder, check=False, capture_output=True)
+        run(plant)
+    finally:
+        sandbox.release()
+    assert [path for folder in (repository, more) for path in folder.rglob("settings.json")] == []
+
+
 def test_what_a_killed_agent_left_is_gone_after_the_next_command(
     backend: Backend, tmp_path: Path
 ) -> None:

@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -76,3 +77,99 @@ def test_nothing_is_touched_that_is_no_empty_folder(held: Path) -> None:
     placeholders.release()
     assert held.read_text(encoding="ascii") == "a file"
     assert link.is_symlink()
+
+
+@pytest.mark.parametrize("is_moved", [False, True], ids=["removed", "moved"])
+def test_one_that_is_gone_is_made_anew(held: Path, is_moved: bool) -> None:
+    placeholders = Placeholders()
+    placeholders.hold([held])
+    if is_moved:
+        held.rename(held.with_name("old"))
+    else:
+        held.rmdir()
+    assert placeholders.hold([held]) == [held]
+    assert held.is_dir()
+    placeholders.release()
+    assert not held.exists()
+
+
+_FULL_DISK = """
+import subprocess, sys
+from pathlib import Path
+from codex_py.errors import ToolError
+from codex_py.sandbox.placeholders import Placeholders
+folder = Path(sys.argv[1])
+subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=2", "none", str(folder)], check=True)
+(folder / "last").touch()
+placeholders = Placeholders()
+print(placeholders.hold([folder / "missing/.codex"]))
+try:
+    placeholders.hold([folder / ".codex"])
+except ToolError as error:
+    print(str(error).replace(str(folder), ""))
+subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+print(placeholders.hold([folder / ".codex"]))
+"""
+
+
+def test_a_name_that_only_a_command_might_make_later_is_an_error(tmp_path: Path) -> None:
+    own = ["unshare", "--mount", "--map-root-user"]
+    if shutil.which(own[0]) is None or subprocess.run([*own, "true"], check=False).returncode:
+        pytest.skip("needs a user namespace")
+    done = subprocess.run(
+        [*own, sys.executable, "-c", _FULL_DISK, tmp_path],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    assert done.stdout.decode().splitlines() == [
+        "[]",
+        "the command was not run: /.codex cannot be protected: No space left on device",
+        "[]",
+    ]
+
+
+def _hold_and_die(listed: Path, *paths: Path) -> None:
+    script = (
+        "import os, sys\nfrom pathlib import Path\n"
+        "from codex_py.sandbox.placeholders import Placeholders\n"
+        "listed, *paths = map(Path, sys.argv[1:])\n"
+        "Placeholders(listed).hold(paths)\nos.kill(os.getpid(), 9)"
+    )
+    subprocess.run(
+        [sys.executable, "-c", script, listed, *paths],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+    )
+
+
+def test_what_a_killed_agent_left_is_taken_away_from_elsewhere(tmp_path: Path) -> None:
+    listed, names = tmp_path / "home/listed", (".codex", ".agents\nodd", ".claude", ".aws", ".git")
+    held = [tmp_path / name for name in names]
+    _hold_and_die(listed, *held)
+    living = Placeholders(listed)
+    living.hold(held[:1])
+    held[1].rmdir()
+    held[1].symlink_to(held[2])
+    (held[3] / "theirs").touch()
+    held[4].rmdir()
+    held[4].mkdir()
+    Placeholders(listed).remove_leftovers()
+    # What another agent holds, and what a user made.
+    assert [path.name for path in held if os.path.lexists(path)] == [
+        *(".codex", ".agents\nodd", ".aws", ".git")
+    ]
+    living.release()
+    assert not held[0].exists()
+    Placeholders(listed).remove_leftovers()
+    assert [name for name in listed.read_bytes().split(b"\0") if b".aws" in name] == []
+
+
+def test_a_list_that_cannot_be_kept_hinders_nothing(tmp_path: Path, held: Path) -> None:
+    listed = tmp_path / "file/listed"
+    listed.parent.touch()
+    placeholders = Placeholders(listed)
+    placeholders.remove_leftovers()
+    assert placeholders.hold([held]) == [held]
+    placeholders.release()
+    assert not held.exists()
