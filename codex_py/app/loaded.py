@@ -1,5 +1,6 @@
 """The half of a session that is loaded after its first request was sent: tools, router, sandbox and processes."""
 
+import asyncio
 from collections.abc import Sequence
 
 from codex_py.app.model import secret_names
@@ -24,6 +25,9 @@ from codex_py.tools.plan import UpdatePlan
 from codex_py.tools.router import ToolRouter
 from codex_py.tools.shell.orchestrator import Orchestrator
 
+_RELEASE_AFTER_S = 0.3
+"""The next command often comes at once, and what a command left behind takes a moment to die."""
+
 
 class LoadedTools:
     """`rules`: for commands; None if there are none."""
@@ -36,6 +40,8 @@ class LoadedTools:
         self._rules_folder = config.home / "rules"
         self._output_token_limit = config.tool_output_token_limit or info.truncation_limit_tokens
         self.processes = ProcessSessions()
+        self.processes.on_last_finished = self._release_soon
+        self._release: asyncio.TimerHandle | None = None
         self.plan = UpdatePlan()
         names = secret_names(config)
         policy = session.settings.sandbox_policy
@@ -103,6 +109,15 @@ class LoadedTools:
             await self.processes.aclose()
         finally:
             self.sandbox.release()
+
+    def _release_soon(self) -> None:
+        def release() -> None:
+            if not self.processes.is_running and not self.sandbox.release(0):
+                self._release_soon()
+
+        if self._release is not None:
+            self._release.cancel()
+        self._release = asyncio.get_running_loop().call_later(_RELEASE_AFTER_S, release)
 
     def _context(self, call_id: str, emit: EventSink) -> ToolContext:
         # The user may have changed the settings since the last turn.

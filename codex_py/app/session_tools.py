@@ -110,12 +110,8 @@ class SessionTools:
                 await self._loaded.aclose()
 
     async def _end_turn(self) -> None:
-        if self._loaded is None:
-            return
-        if not self._setup.options.keep_commands:
+        if self._loaded is not None and not self._setup.options.keep_commands:
             await self._loaded.aclose()
-        elif self._loaded.processes.is_idle:
-            self._loaded.sandbox.release()
 
     def _turn_facts(self) -> Mapping[str, Any]:
         is_unavailable = self._loaded is not None and self._loaded.sandbox.unavailable is not None

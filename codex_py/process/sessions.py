@@ -27,6 +27,8 @@ class ProcessSessions:
     """Starts commands, and ends them with the agent: `aclose`, or a `Guardian` if the agent is killed."""
 
     def __init__(self, *, max_sessions: int = _MAX_SESSIONS) -> None:
+        self.on_last_finished: Callable[[], None] = lambda: None
+        """Called when a command has finished and no other runs."""
         self._max_sessions = max_sessions
         self._guardian = Guardian()
         self._running: set[Process] = set()
@@ -34,6 +36,11 @@ class ProcessSessions:
         """Finished, but a background process is in their group or holds their output."""
         self._sessions: dict[int, Process] = {}
         """By session id, the least recently used first."""
+
+    @property
+    def is_running(self) -> bool:
+        """True if a command has not finished. What finished ones left behind may go on."""
+        return bool(self._running)
 
     @property
     def is_idle(self) -> bool:
@@ -63,6 +70,8 @@ class ProcessSessions:
             self._prune_left_behind()
             if on_finished is not None:
                 on_finished(process)
+            if not self._running:
+                self.on_last_finished()
 
         output, other_end = open_terminal() if tty else open_pipe()
         try:

@@ -1,10 +1,11 @@
 """How the program starts and ends, and what it does with the terminal meanwhile."""
 
+import os
 import re
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from codex_py.testing import (
     ev_text_deltas,
 )
 from tests.frontends.tui.terminals import IDLE, Start, leave
+from tests.sandbox.local_backends import BACKENDS
 from tests.support.program import Workplace, environment
 from tests.support.pty_program import PtyProgram
 
@@ -90,6 +92,44 @@ def test_a_signal_ends_the_turn_in_order(
         leave(again)
     output = server.requests[-1].body["input"]
     assert any(item.get("type") == "function_call_output" for item in output)
+
+
+@pytest.mark.skipif(not BACKENDS, reason="needs a way to confine commands")
+def test_an_idle_terminal_keeps_no_names_once_its_commands_have_ended(
+    start: Start, place: Workplace
+) -> None:
+    os.mkfifo(place.cwd / "gate")
+    wait = {"cmd": "cat gate", "yield_time_ms": 250}
+    answers = [
+        [*ev_function_call("call_1", "exec_command", wait), ev_completed()],
+        [*ev_message("It waits."), ev_completed()],
+        [*ev_function_call("call_2", "exec_command", {"cmd": "true"}), ev_completed()],
+        [*ev_message("Done."), ev_completed()],
+    ]
+
+    def is_clear() -> bool:
+        return [path.name for path in place.cwd.iterdir()] == ["gate"]
+
+    with ScriptedServer(answers) as server:
+        program = start(server, "-s", "workspace-write", "-a", "never", "Begin.")
+        program.wait_for("It waits.")
+        holds_names = BACKENDS[0].name in {"namespaces", "views", "bwrap"}
+        assert is_clear() != holds_names
+        # The command ends when its turn is over.
+        with (place.cwd / "gate").open("wb"):
+            pass
+        until(program, is_clear)
+        program.type("Again.\r")
+        program.wait_for("Done.")
+        until(program, is_clear)
+        leave(program)
+
+
+def until(program: PtyProgram, condition: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline_s
+        program.settle(0.02)
 
 
 def test_a_terminal_that_is_closed_ends_the_turn_in_order(start: Start) -> None:
