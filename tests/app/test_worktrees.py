@@ -78,7 +78,7 @@ def test_a_worktree_has_the_commit_and_not_the_changes(repository: Repository) -
         assert int(folder, 16) >= 0
         assert repository.git("rev-parse", "--abbrev-ref", "HEAD", folder=tree.path) == "HEAD\n"
         assert repository.git("status", "--porcelain", folder=tree.path) == ""
-        assert tree.is_unchanged()
+        assert not tree.unsaved()
     assert not [*(repository.home / "worktrees").iterdir()]
     assert repository.trees == 0
 
@@ -86,12 +86,12 @@ def test_a_worktree_has_the_commit_and_not_the_changes(repository: Repository) -
 def test_files_commits_and_removed_folders_count_as_changes(repository: Repository) -> None:
     with repository.tree() as tree:
         (tree.path / "a.o").touch()
-        assert tree.is_unchanged()
+        assert not tree.unsaved()
         (tree.path / "b.txt").write_text("new\n", encoding="utf-8")
-        assert not tree.is_unchanged()
+        assert tree.unsaved()
         repository.git("add", "-A", folder=tree.path)
         repository.git("commit", "-qm", "two", folder=tree.path)
-        assert not tree.is_unchanged()
+        assert tree.unsaved()
         assert f"The changes are in {tree.path}," in tree.remark()
     assert (tree.path / "b.txt").exists()
     assert repository.warnings == [f"The git worktree {tree.path} has changes and is kept."]
@@ -103,18 +103,18 @@ def test_a_mode_or_an_empty_file_is_a_change(repository: Repository) -> None:
             path for path in sorted(tree.path.rglob("*")) if path.is_file() and path.name != ".git"
         )
         file.chmod(0o755)
-        assert not tree.is_unchanged()
+        assert tree.unsaved()
         file.chmod(0o644)
-        assert tree.is_unchanged()
+        assert not tree.unsaved()
         (tree.path / "__init__.py").touch()
-        assert not tree.is_unchanged()
+        assert tree.unsaved()
 
 
 def test_more_changes_than_can_be_compared_are_changes(repository: Repository) -> None:
     with repository.tree() as tree:
         for number in range(501):
             (tree.path / f"{number}.txt").touch()
-        assert not tree.is_unchanged()
+        assert tree.unsaved()
 
 
 def test_a_folder_that_the_commit_lacks_is_replaced_by_the_top(repository: Repository) -> None:
@@ -147,10 +147,10 @@ def test_nothing_that_the_repository_names_is_run(repository: Repository, tmp_pa
     with repository.tree() as tree:
         assert (tree.path / "b.txt").read_text(encoding="utf-8") == "two\n"
         assert not ran.exists()
-        assert tree.is_unchanged()
+        assert not tree.unsaved()
         assert not ran.exists()
         (tree.path / "sub" / "a.txt").write_text("one \n", encoding="utf-8")
-        assert not tree.is_unchanged()
+        assert tree.unsaved()
         assert not ran.exists()
     assert not ran.exists()
 
@@ -173,7 +173,7 @@ def test_a_submodule_runs_nothing_either(repository: Repository, tmp_path: Path)
             repository.git("config", "filter.evil.clean", f"touch {ran}; cat", folder=inner)
             (inner / ".gitattributes").write_text("* filter=evil\n", encoding="utf-8")
             (inner / "a.txt").write_text("two\n", encoding="utf-8")
-            assert tree.is_unchanged()
+            assert tree.unsaved() == "changes in the submodule module"
             assert not ran.exists()
 
 
@@ -182,15 +182,172 @@ def test_another_git_folder_in_place_of_its_own_is_not_believed(
 ) -> None:
     with repository.tree() as tree:
         (tree.path / ".git").write_text(f"gitdir: {tmp_path}\n", encoding="utf-8")
-        assert tree.is_unchanged()
+        assert not tree.unsaved()
         (tree.path / "sub" / "a.txt").unlink()
-        assert not tree.is_unchanged()
+        assert tree.unsaved()
 
 
-def test_a_folder_that_someone_removed_is_unchanged(repository: Repository) -> None:
+HIDDEN = {
+    "a repository in the tree": (
+        "git init -q n; echo precious > n/y",
+        "a repository of its own in n",
+    ),
+    "one with a commit in an ignored folder": (
+        "echo x > s.o; mkdir -p a.o/b; cd a.o/b; git init -q c; cd c; git commit -qm y --allow-empty",
+        "a repository of its own in a.o/b/c",
+    ),
+    "one around tracked files": ("git init -q sub", "a repository of its own in sub"),
+    "one in place of its own": ("rm .git; git init -q", "a repository of its own in ."),
+    "an edit of a file assumed unchanged": (
+        "git update-index --assume-unchanged sub/a.txt; echo 2 > sub/a.txt",
+        "changes",
+    ),
+    "an edit of a skipped file": (
+        "git update-index --skip-worktree sub/a.txt; echo 2 > sub/a.txt",
+        "changes",
+    ),
+    "another line ending": ("printf 'one\\r\\n' > sub/a.txt", "changes"),
+    "staged contents": ("echo 2 > b; git add b; rm b", "changes"),
+    "an edit within the second of the checkout": (
+        "touch -r sub/a.txt t; echo two > sub/a.txt; sed -i s/two/eno/ sub/a.txt; touch -r t sub/a.txt; rm t",
+        "changes",
+    ),
+    "a commit that was reset": (
+        "echo 2 > b; git add b; git commit -qm two; git reset -q --hard HEAD~1",
+        "commits that no branch has",
+    ),
+    "a commit that a reference of the worktree alone has": (
+        "git update-ref refs/worktree/x $(git commit-tree -m x HEAD^{tree})",
+        "commits that no branch has",
+    ),
+    "a stash": ("echo 2 > sub/a.txt; git stash -q", "a stash"),
+    "a merge": (
+        "git checkout -q -b x; git commit -qm x --allow-empty; git checkout -q --detach HEAD~1;"
+        "git merge -q --no-commit --no-ff x",
+        "a merge, rebase or bisection in progress",
+    ),
+    "a file in the folder of a submodule": ("echo x > module/x", "changes"),
+    "a file in place of a submodule": ("rmdir module; echo x > module", "changes"),
+    "a commit in a submodule": (
+        "git -C $MODULE branch -f b; rmdir module; git clone -q $MODULE module; cd module;"
+        "git checkout -q --detach; git commit -qm x --allow-empty; git checkout -q b",
+        "commits that no branch has in the submodule module",
+    ),
+    "a repository in a submodule": (
+        "rmdir module; git clone -q $MODULE module; git init -q module/n",
+        "a repository of its own in n in the submodule module",
+    ),
+}
+
+
+@pytest.mark.parametrize(("command", "unsaved"), HIDDEN.values(), ids=HIDDEN)
+def test_a_worktree_is_kept_for_work_that_git_status_does_not_show(
+    repository: Repository, command: str, unsaved: str
+) -> None:
+    add_submodule(repository)
+    with repository.tree() as tree:
+        script(repository, tree, command)
+        assert tree.unsaved() == unsaved
+        assert f"The changes are in {tree.path}," in tree.remark()
+        with pytest.raises(CodexError, match=f"it has {unsaved}"):
+            tree.remove()
+    assert repository.warnings == [f"The git worktree {tree.path} has {unsaved} and is kept."]
+    assert tree.path.is_dir()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rmdir module; git clone -q $MODULE module",
+        "mkdir -p sub/n/.git",
+        "git checkout -q -b x; git commit -qm x --allow-empty; git checkout -q --detach HEAD~1",
+        "touch sub/a.txt; git update-index --assume-unchanged sub/a.txt",
+        "git update-index --skip-worktree sub/a.txt; rm sub/a.txt",
+        "git -C $MODULE stash; cd $ROOT; echo 2 > sub/a.txt; git stash -q",
+        "mkdir -p node_modules/n; touch node_modules/n/a.o",
+    ],
+)
+def test_a_worktree_is_removed_if_everything_is_elsewhere_too(
+    repository: Repository, command: str
+) -> None:
+    add_submodule(repository)
+    with repository.tree() as tree:
+        script(repository, tree, command)
+        assert tree.unsaved() == ""
+    assert (repository.warnings, repository.trees) == ([], 0)
+
+
+def test_staged_changes_are_compared_with_those_that_were_carried_over(
+    repository: Repository,
+) -> None:
+    (repository.root / "sub" / "a.txt").write_text("two\n", encoding="utf-8")
+    with repository.tree(with_changes=True) as tree:
+        script(repository, tree, "echo 3 > sub/a.txt; git add .; echo two > sub/a.txt")
+        assert tree.unsaved() == "changes"
+
+
+def test_a_tree_that_is_written_to_while_it_is_removed_is_kept(repository: Repository) -> None:
+    """git reads a file of the repository that is a pipe, and so waits for the writer, which writes once the tree is moved."""
+    pipe = repository.root / ".git" / "info" / "exclude"
+    with repository.tree() as tree:
+        pipe.unlink(missing_ok=True)
+        os.mkfifo(pipe)
+        aside = tree.path.with_name(".removed")
+        write = f"while :; do [ -d {aside} ] && echo 2 > new.txt; : > {pipe}; done"
+        writer = subprocess.Popen(["sh", "-c", write], cwd=tree.path)
+    writer.kill()
+    writer.wait()
+    assert repository.warnings == [
+        f"The git worktree {tree.path} could not be removed: it has changes"
+    ]
+    assert (tree.path / "new.txt").read_text(encoding="utf-8") == "2\n"
+
+
+def test_folders_that_are_too_deep_to_be_removed_are_told(repository: Repository) -> None:
+    with repository.tree() as tree:
+        deep = "i=0; while [ $i -lt 1500 ]; do mkdir d; cd -P d; i=$((i+1)); done"
+        script(repository, tree, deep)
+    (warning,) = repository.warnings
+    assert warning.startswith(f"The git worktree {tree.path} could not be removed: ")
+    subprocess.run(["rm", "-r", str(tree.path.parent)], check=True)
+
+
+def test_ignored_files_that_go_with_a_worktree_are_named(repository: Repository) -> None:
+    with repository.tree() as tree:
+        script(repository, tree, "touch a.o; mkdir b.o __pycache__; touch b.o/x __pycache__/x.o")
+    assert repository.warnings == [
+        f"The git worktree {tree.path} was removed, and with it ignored files: a.o, b.o/"
+    ]
+
+
+def script(repository: Repository, tree: Worktree, command: str) -> None:
+    variables = repository.environment | {
+        "MODULE": str(repository.root.parent / "module"),
+        "ROOT": str(repository.root),
+        "GIT_CONFIG_COUNT": "2",
+        "GIT_CONFIG_KEY_0": "user.name",
+        "GIT_CONFIG_VALUE_0": "a",
+        "GIT_CONFIG_KEY_1": "user.email",
+        "GIT_CONFIG_VALUE_1": "a@b",
+    }
+    subprocess.run(["sh", "-ec", command], cwd=tree.path, env=variables, check=True)
+
+
+def add_submodule(repository: Repository) -> None:
+    """Commit a submodule `module`, whose repository is beside the one of the tests."""
+    module = repository.root.parent / "module"
+    module.mkdir()
+    repository.git("init", "-q", folder=module)
+    repository.git("commit", "-qm", "one", "--allow-empty", folder=module)
+    repository.git("clone", "-q", str(module), "module")
+    repository.git("add", "module")
+    repository.git("commit", "-qm", "two")
+
+
+def test_a_folder_that_someone_removed_is_nothing_to_keep(repository: Repository) -> None:
     with repository.tree() as tree:
         subprocess.run(["rm", "-r", str(tree.path)], check=True)
-        assert tree.is_unchanged()
+        assert not tree.unsaved()
     assert repository.trees == 0
 
 
@@ -286,13 +443,13 @@ def test_changes_of_every_kind_are_carried_over(repository: Repository) -> None:
         assert left == right
         assert (tree.path / "folder").readlink() == Path("/etc")
         assert not (tree.path / "ignored.o").exists()
-        assert tree.is_unchanged()
+        assert not tree.unsaved()
         assert not (tree.path / ".git" / "codex-py-index").exists()
     # What was carried over is still in the original.
     assert repository.trees == 0
     with repository.tree(with_changes=True) as tree:
         (tree.path / "binary").write_bytes(b"other")
-        assert not tree.is_unchanged()
+        assert tree.unsaved()
     assert tree.path.is_dir()
 
 

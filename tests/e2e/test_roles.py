@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from codex_py.testing import (
+    Pause,
     RecordedRequest,
     ScriptedServer,
     ev_completed,
@@ -21,8 +22,9 @@ from codex_py.testing import (
 )
 from tests.e2e.test_mcp import add_servers
 from tests.sandbox.local_backends import BACKENDS
+from tests.support.agents import AgentServer, calls
 from tests.support.codex import CODEX, needs_codex
-from tests.support.program import Outcome, Workplace, environment
+from tests.support.program import Outcome, Workplace, environment, run_codex_py
 
 needs_sandbox = pytest.mark.skipif(not BACKENDS, reason="needs a way to hold commands")
 Reply = list[dict[str, Any]]
@@ -393,6 +395,49 @@ def test_a_child_works_in_a_tree_of_its_own_that_is_kept_with_its_changes(
     told = [item["message"] for item in outcome.items if item["type"] == "error"]
     assert f"The git worktree {tree} has changes and is kept." in told
     assert str(tree) in json.dumps(family.requests["task"][0].input)
+
+
+def test_a_tree_with_a_repository_inside_is_kept_and_the_parent_is_told(apart: Workplace) -> None:
+    family = Family(agent("apart"), task=[runs("git init -q n; echo precious > n/y"), says("made")])
+    outcome = go(apart, family, "-s", "danger-full-access")
+    (tree,) = trees(apart)
+    assert (tree / "n" / "y").read_text(encoding="utf-8") == "precious\n"
+    answer = f"(The changes are in {tree}, a git worktree, and not in {apart.cwd}.)"
+    assert answer in str(family.requests["parent"][-1].output("w1"))
+    told = [item["message"] for item in outcome.items if item["type"] == "error"]
+    assert f"The git worktree {tree} has a repository of its own in n and is kept." in told
+
+
+def test_a_parent_that_closes_a_child_at_work_is_told_where_its_changes_are(
+    apart: Workplace,
+) -> None:
+    hold = Pause()
+
+    def close(_: RecordedRequest, ids: Sequence[str]) -> Any:
+        assert hold.reached.wait(20)
+        return calls("close_agent", target=ids[0])
+
+    spawn = calls("spawn_agent", "s0", agent_type="apart", message="task")
+    with AgentServer([spawn, close, says("done")], [patches(ADD), [hold, *says("late")]]) as server:
+        assert apart.run(server, "-s", "workspace-write", "go").code == 0
+    (tree,) = trees(apart)
+    told = json.loads(server.of_parent()[-1].output("c1"))
+    answer = f"(The changes are in {tree}, a git worktree, and not in {apart.cwd}.)"
+    assert told == {"previous_status": "running", "worktree": answer}
+
+
+def test_undo_in_the_tree_of_a_child_says_that_it_takes_back_patches_alone(
+    apart: Workplace,
+) -> None:
+    family = Family(agent("apart"), task=[runs("touch made"), patches(ADD), says("added")])
+    go(apart, family, "-s", "danger-full-access")
+    (tree,) = trees(apart)
+    for result in ("Undid patch 1:\nD new.txt\n", ""):
+        done = run_codex_py(["undo"], apart.home, tree)
+        assert done.stdout.decode().startswith(result)
+        assert (
+            "A subagent worked here: undo takes back its patches, not what its commands changed.\n"
+        ) in done.stderr.decode()
 
 
 def test_a_tree_without_changes_is_removed(apart: Workplace) -> None:

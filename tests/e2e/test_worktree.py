@@ -87,6 +87,7 @@ def test_a_session_goes_on_in_its_worktree(place: Workplace) -> None:
         "path": str(path),
         "repository": str(place.cwd),
         "state": "changed",
+        "unsaved": "changes",
         "sessions": [thread],
     }
     code, _, err = worktree(place, "remove", "fix")

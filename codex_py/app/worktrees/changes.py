@@ -10,8 +10,8 @@ from pathlib import Path
 from codex_py.patch.git import Git
 
 
-def carry_over(source: Git, root: Path, git: Git, path: Path) -> str:
-    """Copy changed, new and deleted files, and the index. Returns the `snapshot` of the worktree.
+def carry_over(source: Git, root: Path, git: Git, path: Path) -> tuple[str, str]:
+    """Copy changed, new and deleted files, and the index. Returns the ids of two trees: the index, and all files.
 
     The original stays as it is, its index too. Ignored files, changes in submodules and repositories in
     the tree are left out. Files go through git, as those of a commit do.
@@ -24,28 +24,23 @@ def carry_over(source: Git, root: Path, git: Git, path: Path) -> str:
         CodexError: git fails, as it does while a merge has conflicts.
         OSError: the index cannot be copied.
     """
-    with _copied_index(source, root, git) as copied:
+    with copied_index(source, root, git) as copied:
         staged = copied.output(root, "write-tree")
-        files = _all_files(copied, root)
+        files = write_files(copied, root)
     git = git.without_filters(path)
     git.output(path, "read-tree", "--reset", "-u", files)
     git.output(path, "read-tree", staged)
     # Its exit code says that files differ from the index.
     git.run(path, "update-index", "-q", "--refresh")
-    return files
-
-
-def snapshot(git: Git, path: Path) -> str:
-    """Write a git tree of all files of a worktree but the ignored ones. Returns its id. Leaves the index alone. Raises as `carry_over`."""
-    with _copied_index(git, path, git) as copied:
-        return _all_files(copied, path)
+    return staged, files
 
 
 @contextmanager
-def _copied_index(git: Git, top: Path, own: Git) -> Generator[Git]:
+def copied_index(git: Git, top: Path, own: Git) -> Generator[Git]:
     """A git whose index is a copy: git writes to an index when it only reads it. `own`: the git of the worktree."""
     index = Path(own.variables["GIT_DIR"], "codex-py-index")
-    shutil.copyfile(top / git.output(top, "rev-parse", "--git-path", "index"), index)
+    # With its time: git compares the contents of files that are not older.
+    shutil.copy2(top / git.output(top, "rev-parse", "--git-path", "index"), index)
     git = git.without_filters(top)
     try:
         yield replace(git, variables={**git.variables, "GIT_INDEX_FILE": str(index)})
@@ -53,8 +48,8 @@ def _copied_index(git: Git, top: Path, own: Git) -> Generator[Git]:
         index.unlink()
 
 
-def _all_files(git: Git, top: Path) -> str:
-    """Bring the index up to date, but for submodules and repositories; the id of its tree."""
+def write_files(git: Git, top: Path) -> str:
+    """Write a git tree of all files but ignored ones, submodules and repositories. Returns its id; the index is that tree then."""
     differing = ("diff-files", "-z", "--name-only", "--ignore-submodules=all")
     gone = git.names(top, *differing, "--diff-filter=D")
     changed = git.names(top, *differing, "--diff-filter=d")

@@ -29,6 +29,8 @@ class KeptWorktree:
     """The one that is checked out; empty if it is broken."""
     sessions: tuple[str, ...]
     """The ids of those that ran in it, the newest first."""
+    unsaved: str = ""
+    """What is in it and nowhere else, see `Worktree.unsaved`."""
 
 
 def kept_worktrees(home: Path, environment: Mapping[str, str]) -> list[KeptWorktree]:
@@ -47,14 +49,16 @@ def kept_worktrees(home: Path, environment: Mapping[str, str]) -> list[KeptWorkt
         with suppress(CodexError):
             if (tree := find_worktree(path, home, environment)) is not None:
                 commit = tree.git.output(path, "rev-parse", "HEAD")
-                state = "clean" if tree.is_unchanged() else "changed"
-                kept = replace(kept, tree=tree, state=state, commit=commit)
+                unsaved = tree.unsaved()
+                state = "changed" if unsaved else "clean"
+                kept = replace(kept, tree=tree, state=state, commit=commit, unsaved=unsaved)
         found.append(kept)
     return found
 
 
-def remove_worktree(home: Path, kept: KeptWorktree, *, force: bool) -> None:
-    """
+def remove_worktree(home: Path, kept: KeptWorktree, *, force: bool) -> list[str]:
+    """Remove a worktree. Returns the `ignored_files` that went with it.
+
     Args:
         force: remove it even if it has changes or is broken.
 
@@ -62,9 +66,7 @@ def remove_worktree(home: Path, kept: KeptWorktree, *, force: bool) -> None:
         CodexError: a session is at work in it, there are changes, or it cannot be removed.
     """
     if not force and kept.state != "clean":
-        why = (
-            "has changes" if kept.state == "changed" else "is broken: nobody can tell what is in it"
-        )
+        why = f"has {kept.unsaved}" if kept.unsaved else "is broken: nobody can tell what is in it"
         raise CodexError(f"the worktree {kept.path} {why}; --force removes it", code="worktree")
     folder = worktrees_folder(home) / kept.name
     try:
@@ -72,9 +74,9 @@ def remove_worktree(home: Path, kept: KeptWorktree, *, force: bool) -> None:
             ThreadLock(home, thread_id).release()
         with locked(folder, 0):
             if kept.tree is not None:
-                kept.tree.remove()
-            else:
-                shutil.rmtree(folder)
+                return kept.tree.remove(force=force)
+            shutil.rmtree(folder)
+            return []
     except TimeoutError as error:
         raise CodexError(f"a session is at work in the worktree {kept.path}") from error
     except OSError as error:

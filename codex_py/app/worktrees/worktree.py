@@ -11,15 +11,16 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from codex_py.app.worktrees.changes import carry_over, snapshot
+from codex_py.app.worktrees.changes import carry_over
+from codex_py.app.worktrees.unsaved import git_in, ignored_files, unsaved_work
 from codex_py.config.config import Config
 from codex_py.config.paths import project_root, worktrees_folder
 from codex_py.config.project_trust import main_work_tree
 from codex_py.errors import CodexError
-from codex_py.filesystem.git import git_folder
+from codex_py.filesystem.git import named_path
 from codex_py.filesystem.own import locked, make_private
-from codex_py.patch.diff.work_tree import work_tree_diff
 from codex_py.patch.git import Git, find_git
+from codex_py.patch.undo import some_of
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.frozen import frozen
 
@@ -38,37 +39,51 @@ class Worktree:
     """The commit to compare with; empty if HEAD has commits that no branch or tag has."""
     git: Git
     """Works on this tree, even if its `.git` was changed."""
-    carried: str = ""
-    """The `snapshot` with the changes of the original; empty if none were carried over."""
+    carried: tuple[str, ...] = ()
+    """What `carry_over` returned; empty if no changes of the original were carried over."""
 
-    def is_unchanged(self) -> bool:
-        """True if it has nothing but the files of its commit, what was carried over, and ignored ones. Runs git for some 10 ms."""
+    def unsaved(self) -> str:
+        """Name what is in it and nowhere else, such as "changes"; empty if there is nothing. Runs git for some 10 ms."""
         if not self.path.is_dir():
-            return True
+            return ""
         try:
             if self.git.output(self.path, "rev-parse", "HEAD") != self.commit:
-                return False
-            if self.carried:
-                return snapshot(self.git, self.path) == self.carried
-            return not work_tree_diff(self.git, self.path)
+                return "changes"
+            return unsaved_work(self.git, self.path, self.carried)
         except (CodexError, OSError):
-            # More differs than can be compared.
-            return False
+            return "contents that cannot be compared"
 
     def remark(self) -> str:
         """A sentence for the answer of a subagent that says where its changes are. Empty if there are none."""
-        if self.is_unchanged():
+        if not self.unsaved():
             return ""
         return f"\n\n(The changes are in {self.path}, a git worktree, and not in {self.root}.)"
 
-    def remove(self) -> None:
-        """Remove it with all that is in it. Raises a `CodexError` if git fails."""
-        own = {"GIT_DIR", "GIT_WORK_TREE"}
-        variables = {name: v for name, v in self.git.variables.items() if name not in own}
-        git = replace(self.git, variables=variables)
-        # Twice: it is locked if a kill ended the making of it.
-        git.output(self.root, "worktree", "remove", "--force", "--force", str(self.path))
+    def remove(self, *, force: bool = False) -> list[str]:
+        """Remove it, with `force` even if it has unsaved work. Returns the `ignored_files` that went with it.
+
+        Raises:
+            CodexError: it has unsaved work, and stays as it is; or git fails.
+            OSError: a file cannot be removed.
+        """
+        # A program that still writes to it does not find it any more.
+        aside = self.path.with_name(".removed")
+        git = replace(self.git, variables={**self.git.variables, "GIT_WORK_TREE": str(aside)})
+        ignored: list[str] = []
+        if self.path.is_dir():
+            self.path.rename(aside)
+            if not force and (found := replace(self, path=aside, git=git).unsaved()):
+                aside.rename(self.path)
+                raise CodexError(f"it has {found}", code="worktree")
+            ignored = ignored_files(git, aside)
+            try:
+                shutil.rmtree(aside)
+            except RecursionError as error:
+                raise CodexError(f"the folders in {aside} are too deep", code="worktree") from error
+        registered = named_path(Path(self.git.variables["GIT_DIR"], "gitdir")).parent
+        _unregister(self.git, self.root, registered)
         self.path.parent.rmdir()
+        return ignored
 
     def confined(self, policy: SandboxPolicy, environment: Mapping[str, str]) -> SandboxPolicy:
         """Change the policy of the original tree so that the worktree can be written to, and the original cannot."""
@@ -137,11 +152,15 @@ async def _leave(adding: Awaitable[Worktree], warn: Callable[[str], None]) -> No
     except CodexError:
         return
     try:
-        if await asyncio.to_thread(tree.is_unchanged):
-            with locked(tree.path.parent, 0):
-                await asyncio.to_thread(tree.remove)
-        else:
-            warn(f"The git worktree {tree.path} has changes and is kept.")
+        if found := await asyncio.to_thread(tree.unsaved):
+            warn(f"The git worktree {tree.path} has {found} and is kept.")
+            return
+        with locked(tree.path.parent, 0):
+            ignored = await asyncio.to_thread(tree.remove)
+        if ignored:
+            warn(
+                f"The git worktree {tree.path} was removed, and with it ignored files: {some_of(ignored)}"
+            )
     except (CodexError, OSError) as error:
         warn(f"The git worktree {tree.path} could not be removed: {error}")
 
@@ -180,14 +199,14 @@ def new_worktree(
     path = folder / (root.name or "root")
     try:
         git.output(root, "worktree", "add", "--detach", "--no-checkout", str(path), commit)
-        tree = Worktree(path, path, root, commit, _git_of(git, path))
+        tree = Worktree(path, path, root, commit, git_in(git, path))
         tree.git.without_filters(path).output(path, "reset", "--hard", "--quiet")
         if with_changes:
             tree = replace(tree, carried=carry_over(git, root, tree.git, path))
     except (CodexError, OSError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         with suppress(CodexError):
-            git.run(root, "worktree", "prune", "--expire=now")
+            _unregister(git, root, path)
         if isinstance(error, OSError):
             raise CodexError(f"the worktree {path} cannot be made: {error.strerror}") from error
         raise
@@ -205,7 +224,7 @@ def find_worktree(folder: Path, home: Path, environment: Mapping[str, str]) -> W
     path = worktrees_folder(home).joinpath(*parts[:2])
     if len(parts) < 2 or (root := main_work_tree(path)) is None:
         return None
-    git = _git_of(require_git(path, environment, root), path)
+    git = git_in(require_git(path, environment, root), path)
     commit = git.output(path, "rev-parse", "--verify", "HEAD")
     kept = git.output(path, "for-each-ref", "--count=1", "--contains", commit)
     return Worktree(path, folder, root, commit if kept else "", git)
@@ -218,12 +237,12 @@ def require_git(tree: Path, environment: Mapping[str, str], *others: Path) -> Gi
     return git
 
 
-def _git_of(git: Git, path: Path) -> Git:
-    try:
-        folder = str(git_folder(path / ".git"))
-    except (OSError, ValueError) as error:
-        raise CodexError(f"{path} is no git worktree: {error}", code="git") from error
-    return replace(git, variables={**git.variables, "GIT_DIR": folder, "GIT_WORK_TREE": str(path)})
+def _unregister(git: Git, root: Path, path: Path) -> None:
+    """Have git forget a worktree. Raises a `CodexError` if git fails."""
+    own = {"GIT_DIR", "GIT_WORK_TREE"}
+    git = replace(git, variables={k: v for k, v in git.variables.items() if k not in own})
+    # Twice: it is locked if a kill ended the making of it.
+    git.output(root, "worktree", "remove", "--force", "--force", str(path))
 
 
 def _new_folder(parent: Path, name: str) -> Path:

@@ -8,6 +8,7 @@ from codex_py.errors import CodexError
 from codex_py.frontends.admin.command import command_config, command_parser, print_table, required
 from codex_py.frontends.streams import print_json, print_out
 from codex_py.frontends.terminal import on_one_line
+from codex_py.patch.undo import some_of
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -34,8 +35,10 @@ def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     path = Path(wanted).resolve()
     for each in kept_worktrees(home, environment):
         if wanted in {each.name, *each.sessions} or path == each.path:
-            remove_worktree(home, each, force=options.force)
-            return print_out(f"Removed the worktree {on_one_line(str(each.path))}.\n")
+            ignored = remove_worktree(home, each, force=options.force)
+            more = f"With it, ignored files were removed: {on_one_line(some_of(ignored))}\n"
+            removed = f"Removed the worktree {on_one_line(str(each.path))}.\n"
+            return print_out(removed + more if ignored else removed)
     raise CodexError(f"there is no worktree {wanted!r}; see `codex-py worktree list`")
 
 
@@ -46,5 +49,6 @@ def _data(kept: KeptWorktree) -> dict[str, object]:
         "repository": None if kept.tree is None else str(kept.tree.root),
         "commit": kept.commit or None,
         "state": kept.state,
+        "unsaved": kept.unsaved or None,
         "sessions": kept.sessions,
     }

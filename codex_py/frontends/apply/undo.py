@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from codex_py.config.paths import codex_home
+from codex_py.config.paths import codex_home, worktrees_folder
 from codex_py.frontends.command_parser import (
     UsageError,
     flag,
@@ -35,6 +35,7 @@ from codex_py.patch.undo import (
     undone_by,
 )
 from codex_py.protocol.patched_file import PatchedFile
+from codex_py.rollout.index import metas_with
 
 _MAX_NAMED = 3
 """The list names so many files of a patch."""
@@ -99,6 +100,9 @@ def _opened(options: _RedoOptions, environment: Mapping[str, str]) -> Journal:
         tell(sentence)
     if problem := undo_problem(home, cwd, environment):
         tell(problem)
+    metas = metas_with(home, b"worktrees/") if cwd.is_relative_to(worktrees_folder(home)) else ()
+    if any(meta.parent_id and cwd.is_relative_to(meta.cwd) for meta in metas):
+        tell("A subagent worked here: undo takes back its patches, not what its commands changed.")
     return journal
 
 

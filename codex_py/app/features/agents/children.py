@@ -95,7 +95,10 @@ class Children:
             child.send(prompt, interrupt=params.interrupt)
             return {"submission_id": new_thread_id()}, {agent_id: state}
         await self._close([child])
-        return {"previous_status": data_of(state)}, {agent_id: state}
+        answer = {"previous_status": data_of(state)}
+        if child.tree is not None and (said := await asyncio.to_thread(child.tree.remark)):
+            answer["worktree"] = said.strip()
+        return answer, {agent_id: state}
 
     def take_news(self) -> Sequence[Note]:
         """The ends of tasks that the thread has not been told of."""
