@@ -3,14 +3,19 @@
 import gc
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 
 from codex_py.app.loading import load
 
 
-def start(argv: Sequence[str], *, as_apply_patch: bool) -> int:
-    """Load the program and run it; the exit code."""
+def start(argv: Sequence[str], *, as_apply_patch: bool, give_back: Callable[[], None]) -> int:
+    """Load the program and run it; the exit code. `give_back` leaves the terminal as it was found."""
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        give_back()
+        os._exit(128 + number)
+
     # The imports make no garbage: collecting costs 6 to 10 ms. A frontend that runs long turns the
     # collector on again once it is loaded.
     gc.disable()
@@ -19,13 +24,9 @@ def start(argv: Sequence[str], *, as_apply_patch: bool) -> int:
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
         # An exception in the middle of an import may be printed and forgotten. There is nothing to clean up yet.
-        signal.signal(signal.SIGINT, _leave)
+        signal.signal(signal.SIGINT, leave)
     run = load(
         "codex_py.frontends.apply.envelope:main" if as_apply_patch else "codex_py.cli.main:main"
     )
     signal.signal(signal.SIGINT, handler)
     return run(argv)
-
-
-def _leave(number: int, _frame: FrameType | None) -> None:
-    os._exit(128 + number)

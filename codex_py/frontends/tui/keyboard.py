@@ -180,7 +180,7 @@ def raw_mode(keyboard: Input) -> Generator[None]:
     """
     is_cooked = False
     with suppress(termios.error):
-        is_cooked = bool(termios.tcgetattr(keyboard.fileno())[3] & termios.ICANON)
+        is_cooked = bool(termios.tcgetattr(keyboard.fileno())[0] & termios.ICRNL)
     with keyboard.raw_mode():
         # The number of bytes that were typed and not read yet.
         if is_cooked and any(fcntl.ioctl(keyboard.fileno(), termios.FIONREAD, bytes(4))):

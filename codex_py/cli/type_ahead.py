@@ -1,0 +1,57 @@
+"""Keeps what is typed while the terminal session is loaded: not echoed, and with Enter and Ctrl-D as they are. LIGHT."""
+
+import fcntl
+import os
+import signal
+import termios
+from collections.abc import Callable, Sequence
+
+_IFLAG, _LFLAG, _CC = 0, 3, 6
+
+
+def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
+    """Have the terminal pass on every key from now on, if the command line begins a terminal session.
+
+    Ctrl-C and Ctrl-Z still send their signals. Returns what gives the terminal back; SIGTERM and SIGHUP do so too,
+    until something else handles them.
+    """
+    if not (_begins_session(argv) and os.isatty(0) and os.isatty(1)):
+        return _do_nothing
+    try:
+        before = termios.tcgetattr(0)
+    except termios.error:
+        return _do_nothing
+
+    def give_back() -> None:
+        try:
+            termios.tcsetattr(0, termios.TCSANOW, before)
+        except termios.error:
+            # The terminal is gone.
+            return
+
+    def end(number: int, _frame: object) -> None:
+        give_back()
+        os._exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, end)
+    modes = termios.tcgetattr(0)
+    # Where something was typed before, Enter goes on being a newline: `raw_mode` knows by that.
+    if not any(fcntl.ioctl(0, termios.FIONREAD, bytes(4))):
+        modes[_IFLAG] &= ~termios.ICRNL
+    modes[_LFLAG] &= ~(termios.ICANON | termios.ECHO)
+    modes[_CC][termios.VMIN], modes[_CC][termios.VTIME] = 1, 0
+    termios.tcsetattr(0, termios.TCSANOW, modes)
+    return give_back
+
+
+def _begins_session(argv: Sequence[str]) -> bool:
+    """False if a word could be another command; the table of them would have to be loaded first."""
+    words = (word for word in argv if not word.startswith("-"))
+    return argv[:1] in (["resume"], ["fork"]) or not any(
+        word.replace("-", "").isalpha() for word in words
+    )
+
+
+def _do_nothing() -> None: ...

@@ -1,0 +1,66 @@
+"""What is typed while the program is loaded, in a terminal."""
+
+import signal
+import termios
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from codex_py.testing import ScriptedServer
+from tests.frontends.tui.terminals import Start, starting
+from tests.frontends.tui.test_approval import says
+from tests.support.program import Workplace
+from tests.support.pty_program import PtyProgram
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Generator[Start]:
+    home, cwd = tmp_path / "home", tmp_path / "work"
+    home.mkdir()
+    cwd.mkdir()
+    with starting(Workplace(home, cwd)) as start:
+        yield start
+
+
+def wait_until_taken(program: PtyProgram) -> None:
+    """Until nothing is echoed any more."""
+    deadline = time.monotonic() + 20
+    while program.modes()[3] & termios.ECHO:
+        assert time.monotonic() < deadline
+    program.settle(0)
+    assert program.raw == b"", "it is too late: the program is loaded"
+
+
+def test_lines_typed_before_the_first_frame_are_sent_and_never_echoed(start: Start) -> None:
+    with ScriptedServer([says("Understood.")]) as server:
+        program = start(server)
+        wait_until_taken(program)
+        program.type("one\rtwo\r")
+        program.wait_for("Understood.")
+        assert program.scrollback[0].startswith("codex-py")
+        assert server.requests[0].body["input"][-1]["content"][0]["text"] == "one\ntwo"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_gives_the_terminal_back(start: Start, number: signal.Signals) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server)
+        wait_until_taken(program)
+        if number is signal.SIGINT:
+            program.press("c-c")
+        else:
+            program.process.send_signal(number)
+        assert program.wait() == 128 + number
+        assert program.modes() == program.initial_modes
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-s", "nonsense"], ["-c", "a.b=1", "features"]])
+def test_what_begins_no_session_leaves_the_terminal_as_it_was(
+    start: Start, words: list[str]
+) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server, *words)
+        assert program.wait() in {0, 2, 78}
+        assert program.modes() == program.initial_modes
