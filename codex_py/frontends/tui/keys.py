@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from prompt_toolkit.filters import Condition, emacs_mode, vi_navigation_mode
@@ -13,6 +14,7 @@ from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.compose.attachments import clipboard_image, edited, editor_command
 from codex_py.frontends.tui.fitting import fit
 from codex_py.frontends.tui.key_codes import ESC, bind
+from codex_py.frontends.tui.panel import Postponed
 from codex_py.frontends.tui.picker import Picker, Row
 from codex_py.frontends.tui.surface import Surface
 
@@ -136,9 +138,10 @@ async def _search_history(surface: Surface) -> None:
     async def preview(text: str) -> str:
         return "\n".join(f"    {fit(printable(line), room)}" for line in text.splitlines()[:8])
 
-    found = await surface.panels.show(Picker("Earlier prompts", rows, preview=preview))
-    if found is not None:
-        composer.set_text(found)
+    with suppress(Postponed):
+        found = await surface.panels.show(Picker("Earlier prompts", rows, preview=preview))
+        if found is not None:
+            composer.set_text(found)
 
 
 async def _edit(surface: Surface) -> None:

@@ -1,7 +1,7 @@
 """The half of the terminal that the first frame does not need, and all that it imports: sessions, cells, commands."""
 
 from collections.abc import Awaitable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Final
 
@@ -22,7 +22,7 @@ from codex_py.frontends.tui.commands.settings import SETTINGS
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.panel import yes_or_no
+from codex_py.frontends.tui.panel import Postponed, yes_or_no
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.questions import TerminalElicitor
 from codex_py.frontends.tui.render import Renderer
@@ -158,7 +158,7 @@ class Loaded:
             return
 
         async def work(running: Awaitable[None]) -> None:
-            with self._shown_errors():
+            with self._shown_errors(), suppress(Postponed):
                 await running
 
         with self._shown_errors():

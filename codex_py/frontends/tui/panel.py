@@ -4,7 +4,8 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from prompt_toolkit.application import get_app
@@ -33,10 +34,16 @@ T = TypeVar("T")
 
 _WORD_S = 0.3
 """Between the letters of a word that is being typed there is less."""
+_SLOW_WORD_S = 0.8
+"""The same for one who types slowly. Only questions of the agent are so many that waiting longer is a burden."""
 _FIELD_ROWS = 6
 _MARGIN = len("> 1. ")
 _LEAST_NOTE = 8
 """Columns. A note with fewer is left out."""
+
+
+class Postponed(Exception):
+    """The result of a panel that was put off: the user writes on. A question of the agent waits, a command ends."""
 
 
 class Panel(Generic[T]):
@@ -44,23 +51,66 @@ class Panel(Generic[T]):
 
     Attributes:
         hint: its keys, for the line below; empty if it shows them itself.
+        by_letter: False if nothing that is typed answers, but only the arrows and Enter.
+        is_asked: the agent asks, not a command of the user.
         changed: is called when there is something new to draw.
-        postpone: is given text that answers nothing, when the panel is a question of the agent.
+        postpone: closes the panel; the text goes to the prompt.
     """
 
     hint = ""
+    by_letter = True
+    is_asked = False
     container: AnyContainer
     changed: Callable[[], None]
-    postpone: Callable[[str], None] | None = None
+    postpone: Callable[[str], None]
 
     def __init__(self, cancelled: T) -> None:
         self.result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self.keys = KeyBindings()
+        self._letter = ""
+        """The letter that takes effect in a moment."""
+        self._timer: asyncio.TimerHandle | None = None
         bind(self.keys, f"{ESC} c-c", lambda _: self.give(cancelled))
 
     def give(self, value: T) -> None:
+        self.forget_letter()
         if not self.result.done():
             self.result.set_result(value)
+
+    def take_text(self, meaning: Callable[[str], Callable[[], None] | None]) -> None:
+        """Do what a letter means after a moment in which nothing more is typed, for it could begin a word.
+
+        Text without a meaning closes the panel and goes to the prompt.
+        """
+
+        def press(event: KeyPressEvent) -> None:
+            # Keys that are no text have none: Shift-Tab, Home, F5.
+            if not (event.data and event.data.isprintable()):
+                return
+            act = meaning(event.data) if self.by_letter and not self._letter else None
+            if act is None:
+                self.write(self._letter + event.data)
+                return
+            wait_s = _WORD_S if self.is_asked else _SLOW_WORD_S
+            self._letter = event.data
+            self._timer = asyncio.get_running_loop().call_later(wait_s, act)
+
+        bind(self.keys, "<any>", press)
+        bind(self.keys, PASTE, lambda event: self.write(self._letter + event.data))
+
+    def forget_letter(self) -> None:
+        """A letter that was typed before has no effect any more."""
+        self._letter = ""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def write(self, text: str) -> None:
+        """Close the panel: the text is for the prompt."""
+        if self.result.done() or not text:
+            return
+        self.forget_letter()
+        self.postpone(text)
+        self.result.set_exception(Postponed())
 
     def contain(self, text: Callable[[], Fragments], *, wraps: bool = False) -> None:
         """Show nothing but this text."""
@@ -81,15 +131,8 @@ class Option(Generic[T]):
     """Stands behind the label, dimmed."""
 
 
-class Postponed(Exception):
-    """The result of a `Choice` that was put off: the user writes on, and the question waits."""
-
-
 class Choice(Panel[T]):
     """A question with a few answers: arrows and Enter, a number, or an answer's own key.
-
-    A key answers after a moment in which nothing more is typed, for it could begin a word. Text that
-    answers nothing goes to `postpone` and closes the question; without `postpone` it does nothing.
 
     Args:
         question: or a function that makes it for so many rows, each time it is drawn.
@@ -119,11 +162,8 @@ class Choice(Panel[T]):
         self._answers_from = time.monotonic() + (_WORD_S if waits else 0)
         self._question = question
         self._options = options
-        self._default = self._selected = default
+        self._selected = default
         self._print_all = show_all
-        self._typed = ""
-        """The key that answers in a moment."""
-        self._timer: asyncio.TimerHandle | None = None
         keys = self.keys
         bind(keys, "up c-p", lambda _: self._select(self._selected - 1))
         bind(keys, "down c-n", lambda _: self._select(self._selected + 1))
@@ -131,13 +171,8 @@ class Choice(Panel[T]):
         for key, value in (others or {}).items():
             bind(keys, key, lambda _, value=value: self.give(value))
         bind(keys, "c-t", lambda _: self._show_all())
-        bind(keys, "<any>", self._press)
-        bind(keys, PASTE, lambda event: self._write(self._typed + event.data))
+        self.take_text(self._meaning)
         self.contain(self._text, wraps=True)
-
-    def give(self, value: T) -> None:
-        self._settle(self._selected, "")
-        super().give(value)
 
     def _text(self) -> Fragments:
         room, columns = panel_size()
@@ -153,19 +188,21 @@ class Choice(Panel[T]):
 
     def _answers(self, columns: int, room: int) -> list[Fragments]:
         """One row each where there is little room, and then as many as there is room for."""
-        width = max(1, columns - _MARGIN)
-        text = [wrapped(_row(n == self._selected, o), width) for n, o in enumerate(self._options)]
+        indent = _MARGIN if self.by_letter else len("> ")
+        width = max(1, columns - indent)
+        options = [o if self.by_letter else replace(o, key="") for o in self._options]
+        text = [wrapped(_row(n == self._selected, o), width) for n, o in enumerate(options)]
         if sum(map(len, text)) > room // 2:
-            text = [[_row(n == self._selected, o, width)] for n, o in enumerate(self._options)]
+            text = [[_row(n == self._selected, o, width)] for n, o in enumerate(options)]
         shown = range(len(text))
         if len(text) > (most := max(1, room - 2)):
             shown = window(self._selected, len(text), most)
         rows: list[Fragments] = []
         for n in shown:
             is_selected = n == self._selected
-            sign = f"{'>' if is_selected else ' '} {n + 1}. "
+            sign = f"{'>' if is_selected else ' '} {n + 1}. "[:indent]
             for at, line in enumerate(text[n]):
-                margin = " " * _MARGIN if at else sign
+                margin = " " * indent if at else sign
                 rows.append([("bold" if is_selected else "", margin), *line])
         return rows
 
@@ -174,46 +211,28 @@ class Choice(Panel[T]):
             self.give(self._options[self._selected].value)
 
     def _select(self, n: int) -> None:
-        self._settle(n % len(self._options), "")
+        self.forget_letter()
+        self._selected = n % len(self._options)
 
-    def _press(self, event: KeyPressEvent) -> None:
-        typed = event.data
-        # Keys that are no text have none: Shift-Tab, Home, F5.
-        if not (typed and typed.isprintable()):
-            return
-        found = [n for n, o in enumerate(self._options) if typed in {str(n + 1), o.key}]
-        if self._typed or not (found or (typed == "v" and self._print_all)):
-            self._write(self._typed + typed)
-            return
-        self._settle(found[0] if found else self._selected, typed)
-        later = asyncio.get_running_loop().call_later
-        if found:
-            self._timer = later(_WORD_S, self.give, self._options[found[0]].value)
-        else:
-            self._timer = later(_WORD_S, self._show_all)
-
-    def _settle(self, selected: int, typed: str) -> None:
-        """Select an answer; no key that was typed before answers any more."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._selected, self._typed = selected, typed
-
-    def _write(self, text: str) -> None:
-        self._settle(self._default, "")
-        if self.postpone is not None and text and not self.result.done():
-            self.postpone(text)
-            self.result.set_exception(Postponed())
+    def _meaning(self, typed: str) -> Callable[[], None] | None:
+        for n, option in enumerate(self._options):
+            if typed in {str(n + 1), option.key}:
+                self._selected = n
+                return partial(self.give, option.value)
+        return self._show_all if typed == "v" and self._print_all else None
 
     def _show_all(self) -> None:
-        self._typed = ""
+        self.forget_letter()
         if self._print_all is not None:
             self._print_all()
 
 
-def yes_or_no(question: Fragments, yes: str, no: str) -> Choice[bool]:
+def yes_or_no(question: Fragments, yes: str, no: str, *, by_letter: bool = True) -> Choice[bool]:
     """A question whose default is no."""
     answers = [Option(yes, True, "y"), Option(no, False, "n")]
-    return Choice(question, answers, cancelled=False, default=1)
+    panel = Choice(question, answers, cancelled=False, default=1)
+    panel.by_letter = by_letter
+    return panel
 
 
 def field_of(text: str = "") -> Buffer:

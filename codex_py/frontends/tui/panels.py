@@ -20,6 +20,7 @@ _QUIET_S = 1.0
 """A user who has not typed for so long is not in the middle of something."""
 _ANNOUNCED_S = 0.5
 """How long a question is announced before it takes the keyboard."""
+_BY_ARROWS = "The arrows and Enter answer; text goes to your prompt"
 
 
 class Panels:
@@ -48,8 +49,10 @@ class Panels:
     @property
     def hint(self) -> str:
         """The keys of the question that is shown; empty if none is."""
-        is_question = self._open and self._open[-1].postpone and self._status.is_asking
-        return self._open[-1].hint if is_question else ""
+        panel = self._open[-1] if self._open else None
+        if panel is None or not panel.hint or panel.by_letter:
+            return panel.hint if panel else ""
+        return _BY_ARROWS
 
     def before_key(self, _processor: object) -> None:
         self._typed_at = time.monotonic()
@@ -67,8 +70,17 @@ class Panels:
             panel.result.cancel()
 
     async def show(self, panel: Panel[T]) -> T:
-        """Show a panel until it has its result. Later ones come on top."""
+        """Show a panel until it has its result. Later ones come on top.
+
+        It may come late, while something is written: then no letter answers.
+
+        Raises:
+            Postponed: the user writes on. The command that shows the panel ends.
+        """
+        if not panel.is_asked and self._composer.buffer.text:
+            panel.by_letter = False
         panel.changed = self._screen.changed
+        panel.postpone = self._postpone
         self._open.append(panel)
         self._none_open.clear()
         self._focus()
@@ -101,7 +113,7 @@ class Panels:
             self._status.questions -= 1
 
     async def _show_question(self, panel: Panel[T]) -> T:
-        panel.postpone = self._postpone
+        panel.is_asked = True
         self._status.questions -= 1
         self._status.is_asking = True
         try:
@@ -113,7 +125,7 @@ class Panels:
             self._status.is_asking = False
 
     def _postpone(self, text: str) -> None:
-        """Close the question on top: the user goes on writing, with this text, in the composer."""
+        """Close the panel on top: the user goes on writing, with this text, in the composer."""
         self._close(self._open[-1])
         self._composer.paste(text)
 

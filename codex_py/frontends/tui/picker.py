@@ -20,7 +20,7 @@ from codex_py.frontends.tui.fitting import (
     window,
     wrapped,
 )
-from codex_py.frontends.tui.key_codes import bind
+from codex_py.frontends.tui.key_codes import ESC, bind
 from codex_py.frontends.tui.panel import Panel
 
 T = TypeVar("T")
@@ -86,6 +86,7 @@ class Picker(Panel[T | None]):
         bind(keys, "pageup", lambda _: self._move(-_ROWS))
         bind(keys, "pagedown", lambda _: self._move(_ROWS))
         bind(keys, "enter", lambda _: self._enter())
+        bind(keys, f"{ESC} c-c", lambda _: self._leave())
         # The sign of the search is on the screen already: who presses it wants to search.
         bind(keys, "/", lambda _: None, Condition(lambda: not self._typed.text))
         hint = AfterInput(self._hint, style="class:quiet")
@@ -139,6 +140,12 @@ class Picker(Panel[T | None]):
     def _enter(self) -> None:
         if self._rows:
             self.give(self._rows[self._selected].value)
+
+    def _leave(self) -> None:
+        # What is found nowhere was meant for the prompt.
+        if not self._rows:
+            self.write(self._typed.text)
+        self.give(None)
 
     def _move(self, rows: int) -> None:
         if self._rows:

@@ -62,15 +62,15 @@ def test_full_access_is_confirmed_and_enter_alone_says_no(start: Start) -> None:
     with ScriptedServer([]) as server:
         program = start(server)
         program.wait_for(IDLE)
-        for answer in ("\r", "y"):
+        for keys, outcome in ((["enter"], "Ask codex-py"), (["up", "enter"], "Permissions: Full")):
             program.type("/permissions")
             program.press("enter")
             program.wait_for("> Ask for approval")
             program.press("up", "enter")
             program.wait_for("Let the agent do all that you may, without asking?")
-            program.type(answer)
-            program.wait_for("Ask codex-py")
-            assert ("Permissions: Full access" in program.text) == (answer == "y")
+            program.press(*keys)
+            program.wait_for(outcome)
+            assert ("Permissions: Full" in program.text) == ("up" in keys)
 
 
 def test_a_slash_before_a_search_is_not_searched_for(start: Start) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
@@ -18,7 +19,7 @@ from codex_py.frontends.plain_text import cut
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.cells.layout import one_line
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
-from codex_py.frontends.tui.panel import Choice, Option
+from codex_py.frontends.tui.panel import Choice, Option, Postponed
 from codex_py.frontends.tui.picker import Picker, Row
 
 _STATES: Final = {
@@ -50,7 +51,9 @@ async def settle_hooks(context: CommandContext) -> None:
                 if answer == "trust":
                     await _change(context, partial(trust, context.config.home, new))
                 return
-            hooks = await _look_through(context, hooks, only_new=True)
+            with suppress(Postponed):
+                await _look_through(context, hooks, only_new=True)
+            hooks = find_hooks(context.config, context.surface.environment)
     except CodexError as error:
         # The session begins all the same; these hooks do not run in it.
         context.transcript.notice(str(error), "error")

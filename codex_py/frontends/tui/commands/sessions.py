@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.fitting import Fragments, fit
-from codex_py.frontends.tui.panel import yes_or_no
+from codex_py.frontends.tui.panel import Postponed, yes_or_no
 from codex_py.frontends.tui.picker import Picker, Row
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.theme import PROMPT
@@ -80,8 +81,10 @@ async def pick_session(conversation: Conversation, surface: Surface) -> str | No
             for message in messages
         )
 
-    picked = await surface.panels.show(Picker("Resume a session", search, preview=preview))
-    return None if picked is None else picked.id
+    with suppress(Postponed):
+        picked = await surface.panels.show(Picker("Resume a session", search, preview=preview))
+        return None if picked is None else picked.id
+    return None
 
 
 async def _fork(context: CommandContext, argument: str) -> None:
@@ -116,7 +119,8 @@ async def _archive(context: CommandContext, _: str) -> None:
 async def _delete(context: CommandContext, _: str) -> None:
     question: Fragments = [("bold", "Delete this conversation for good?")]
     question.append(("", "\n\nIts subagents are deleted too. This cannot be undone."))
-    if await context.surface.panels.show(yes_or_no(question, "Yes, delete it", "No, keep it")):
+    panel = yes_or_no(question, "Yes, delete it", "No, keep it", by_letter=False)
+    if await context.surface.panels.show(panel):
         context.transcript.notice(f"Deleted session {await context.conversation.leave(delete)}.")
 
 

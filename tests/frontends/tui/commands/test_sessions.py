@@ -181,7 +181,7 @@ def test_a_conversation_is_deleted_after_a_yes(start: Start, place: Workplace) -
         program.type("/delete")
         program.press("enter")
         program.wait_for("Delete this conversation for good?")
-        program.type("y")
+        program.press("up", "enter")
         program.wait_for("this conversation is not saved")
         program.type("Hello?")
         program.press("enter")
@@ -190,7 +190,7 @@ def test_a_conversation_is_deleted_after_a_yes(start: Start, place: Workplace) -
         program.type("/delete")
         program.press("enter")
         program.wait_for("Delete this conversation for good?")
-        program.type("y")
+        program.press("up", "enter")
         program.wait_for("Deleted session ")
         assert path not in place.home.rglob("rollout-*")
 
