@@ -24,18 +24,28 @@ _ASK: Final = "--candidates"
 _MOST_SESSIONS: Final = 100
 _OF_SESSIONS: Final = {"exec resume", "exec fork", "resume", "fork"}
 
+# They start the word on the line if it is absolute, else the program in an absolute folder of PATH: before Enter, nothing of
+# the working directory may run.
 _BASH: Final = """\
 _codex_py() {
-    local IFS=$'\\n'
-    COMPREPLY=($("$1" completion --candidates -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+    local program=$1 word
+    [[ $program == /* ]] ||
+        while read -r program && [[ $program != /* ]]; do :; done < <(type -aP codex-py)
+    COMPREPLY=()
+    [[ $program ]] || return
+    while IFS= read -r word; do
+        printf -v word %q "$word"
+        COMPREPLY+=("$word")
+    done < <("$program" completion --candidates -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -o bashdefault -o default -F _codex_py codex-py
 """
 _ZSH: Final = """\
 #compdef codex-py
 _codex_py() {
-    local -a found
-    found=(${(f)"$($words[1] completion --candidates -- "${(@)words[2,CURRENT]}" 2>/dev/null)"})
+    local -a found programs
+    programs=(${words[1]:#[^/]*} ${^${(M)path:#/*}}/codex-py(N-*))
+    (( $#programs )) && found=(${(f)"$($programs[1] completion --candidates -- "${(@)words[2,CURRENT]}" 2>/dev/null)"})
     if (( $#found )); then compadd -V codex-py -- $found; else _files; fi
 }
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _codex_py "$@"; else compdef _codex_py codex-py; fi
@@ -43,7 +53,13 @@ if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _codex_py "$@"; else compde
 _FISH: Final = """\
 function __codex_py
     set -l words (commandline -opc) (commandline -ct)
-    set -l found ($words[1] completion --candidates -- $words[2..-1] 2>/dev/null)
+    set -l found
+    for program in (string match -- '/*' $words[1]) (string match -- '/*' $PATH)/codex-py
+        if test -f $program -a -x $program
+            set found ($program completion --candidates -- $words[2..-1] 2>/dev/null)
+            break
+        end
+    end
     if set -q found[1]
         printf '%s\\n' $found
     else

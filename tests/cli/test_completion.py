@@ -19,7 +19,7 @@ BASH = """
 . {script}
 COMP_WORDS=({words} '{current}')
 COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
-_codex_py codex-py
+_codex_py "${{COMP_WORDS[0]}}"
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
 ZSH = """
@@ -38,21 +38,31 @@ complete -C '{words} {current}'
 SHELLS = {"bash": (BASH, ["-c"]), "zsh": (ZSH, ["-f", "-c"]), "fish": (FISH, ["-c"])}
 
 
-def complete(shell: str, words: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> list[str]:
-    """What the shell offers for the last word."""
+def complete(
+    shell: str,
+    words: str,
+    folder: Path,
+    capfd: pytest.CaptureFixture[str],
+    *,
+    cwd: Path | None = None,
+    program_word: str = "codex-py",
+    path: str = "",
+) -> list[str]:
+    """What the shell offers for the last word. `path`: folders that come first on `PATH`."""
     assert run_completion([shell], {}) == 0
     (folder / "script").write_text(capfd.readouterr().out, encoding="utf-8")
     program = folder / "codex-py"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m codex_py "$@"\n', encoding="utf-8")
     program.chmod(0o755)
-    before, _, current = f"codex-py {words}".rpartition(" ")
+    before, _, current = f"{program_word} {words}".rpartition(" ")
     text, options = SHELLS[shell]
     done = subprocess.run(
         [shell, *options, text.format(script=folder / "script", words=before, current=current)],
+        cwd=cwd,
         env={
             **os.environ,
             "CODEX_HOME": str(folder),
-            "PATH": f"{folder}:{os.environ['PATH']}",
+            "PATH": f"{path}{folder}:{os.environ['PATH']}",
         },
         capture_output=True,
         text=True,
@@ -79,6 +89,54 @@ def test_words_are_completed_in_the_shell(
     assert complete(shell, "exec --col", tmp_path, capfd) == ["--color"]
     assert set(complete(shell, "e --color ", tmp_path, capfd)) == {"always", "never", "auto"}
     assert set(complete(shell, "", tmp_path, capfd)) == set(NAMES)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_no_program_of_the_working_directory_is_started(
+    shell: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    repository = tmp_path / "repository"
+    (repository / "sub").mkdir(parents=True)
+    hostile = repository / "codex-py"
+    hostile.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\necho --hostile\n", encoding="utf-8")
+    hostile.chmod(0o755)
+    for word, cwd in (
+        ("codex-py", repository),
+        ("./codex-py", repository),
+        ("../codex-py", repository / "sub"),
+        ("repository/codex-py", tmp_path),
+        ("sub/../codex-py", repository),
+    ):
+        found = complete(
+            shell,
+            "exec --col",
+            tmp_path,
+            capfd,
+            cwd=cwd,
+            program_word=word,
+            path=".::..:repository:",
+        )
+        assert (found, (tmp_path / "ran").exists()) == (["--color"], False), word
+    offered = complete(shell, "exec --h", tmp_path, capfd, program_word=str(hostile))
+    assert offered == ["--hostile"]
+    # Without a program of that name, nothing is started.
+    (tmp_path / "ran").unlink()
+    script = tmp_path / "script"
+    text, options = SHELLS[shell]
+    asked = text.format(script=script, words="./codex-py", current="e")
+    subprocess.run([shutil.which(shell) or "", *options, asked], cwd=repository, check=False)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_bash_quotes_what_it_offers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "elsewhere/codex-py"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nprintf '%s\\n' '$(touch x)' 'a b' '*' plain\n", encoding="utf-8")
+    program.chmod(0o755)
+    found = complete("bash", "resume ", tmp_path, capfd, cwd=tmp_path, program_word=str(program))
+    assert found == [r"\$\(touch\ x\)", r"a\ b", r"\*", "plain"]
 
 
 @pytest.mark.parametrize(
