@@ -22,9 +22,11 @@ from codex_py.app.thread import (
     thread_context,
 )
 from codex_py.config.config import Config
+from codex_py.config.paths import worktrees_folder
 from codex_py.core.session import Session
 from codex_py.core.thread_log import ThreadLog
 from codex_py.errors import ConfigError
+from codex_py.filesystem.git import for_another_tree
 from codex_py.model.providers import Provider
 from codex_py.model.retry import Retries
 from codex_py.protocol.approval import Approver
@@ -104,6 +106,9 @@ class _Opener:
         self, setup: SessionSetup, sink: EventSink, warnings: Feature
     ) -> AsyncGenerator[Session]:
         config, options = setup.config, setup.options
+        # A hook of git has those of the tree that it runs in.
+        if config.cwd.is_relative_to(worktrees_folder(config.home)):
+            setup = replace(setup, environment=for_another_tree(setup.environment))
         provider = configured_provider(config, setup.environment)
         if provider.warning is not None:
             setup.warn(provider.warning)

@@ -10,7 +10,6 @@ from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.config import Config
 from codex_py.config.paths import folders_between, worktrees_folder
-from codex_py.config.project_trust import main_work_tree
 from codex_py.core.agents_md import agents_md
 from codex_py.core.context import (
     environment_context,
@@ -21,6 +20,7 @@ from codex_py.core.context import (
 )
 from codex_py.core.thread_log import Recorder, ThreadState
 from codex_py.errors import ExitCode, SessionError
+from codex_py.filesystem.git import main_work_tree
 from codex_py.instructions import instruction_text
 from codex_py.protocol.events import ThreadItem
 from codex_py.protocol.extension import ParentThread

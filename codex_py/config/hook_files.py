@@ -10,7 +10,8 @@ from codex_py.config.config import Config
 from codex_py.config.layers import Layer
 from codex_py.config.paths import folders_between, user_home
 from codex_py.config.plugins import plugin_variables
-from codex_py.config.project_trust import Trusted, main_work_tree
+from codex_py.config.project_trust import Trusted
+from codex_py.filesystem.git import main_work_tree
 from codex_py.protocol.frozen import frozen
 
 _FILE: Final = "hooks.json"

@@ -19,7 +19,7 @@ from codex_py.config.check import problems
 from codex_py.config.edit import set_in_config
 from codex_py.config.files import LOCK_TIMEOUT_S, as_config_error, read_text, replace_text
 from codex_py.errors import ConfigError
-from codex_py.filesystem.git import git_folder, named_path
+from codex_py.filesystem.git import main_work_tree
 from codex_py.filesystem.own import locked, make_private
 from codex_py.protocol.frozen import frozen
 
@@ -175,25 +175,6 @@ def _record(home: Path, root: Path, digests: _Digests) -> None:
 
 def _record_file(home: Path) -> Path:
     return home / "codex-py" / "trust.json"
-
-
-def main_work_tree(root: Path) -> Path | None:
-    """The work tree whose repository a linked worktree shares; None if `root` is no such worktree.
-
-    A checkout can claim to be a worktree of any repository, so the repository must name it too.
-    """
-    pointer = root / ".git"
-    try:
-        if not pointer.is_file():
-            return None
-        git_dir = git_folder(pointer)
-        if git_dir.parent.name != "worktrees" or git_dir.parent.parent.name != ".git":
-            return None
-        if _real(named_path(git_dir / "gitdir")) != _real(pointer):
-            return None
-    except (OSError, ValueError):
-        return None
-    return git_dir.parent.parent.parent
 
 
 def _real(path: str | Path) -> str:

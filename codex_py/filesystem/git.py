@@ -5,11 +5,25 @@ gitrepository-layout(5), git-worktree(1).
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from codex_py.filesystem.ordinary import read_whole
 
 _MAX_POINTER_BYTES = 8192
+_OF_ONE_TREE = (
+    *("ALTERNATE_OBJECT_DIRECTORIES", "COMMON_DIR", "CONFIG", "CONFIG_PARAMETERS", "DIR"),
+    *("GRAFT_FILE", "IMPLICIT_WORK_TREE", "INDEX_FILE", "INTERNAL_SUPER_PREFIX", "NAMESPACE"),
+    *("NO_REPLACE_OBJECTS", "OBJECT_DIRECTORY", "PREFIX", "QUARANTINE_PATH", "REPLACE_REF_BASE"),
+    *("SHALLOW_FILE", "WORK_TREE"),
+)
+"""Behind `GIT_`: those of `git rev-parse --local-env-vars` but GIT_CONFIG_COUNT, which CI sets for all repositories."""
+
+
+def for_another_tree(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables without those that lead git to one repository or index. git sets them for its hooks."""
+    local = {f"GIT_{name}" for name in _OF_ONE_TREE}
+    return {name: value for name, value in environment.items() if name not in local}
 
 
 def find_dot_git(cwd: Path) -> Path | None:
@@ -39,3 +53,22 @@ def named_path(pointer: Path, prefix: str = "") -> Path:
     if not text.startswith(prefix):
         raise ValueError(f"{pointer} does not begin with {prefix!r}")
     return pointer.parent / text.removeprefix(prefix).strip()
+
+
+def main_work_tree(root: Path) -> Path | None:
+    """The work tree whose repository a linked worktree shares; None if `root` is no such worktree.
+
+    A checkout can claim to be a worktree of any repository, so the repository must name it too.
+    """
+    pointer = root / ".git"
+    try:
+        if not pointer.is_file():
+            return None
+        git_dir = git_folder(pointer)
+        if git_dir.parent.name != "worktrees" or git_dir.parent.parent.name != ".git":
+            return None
+        if os.path.realpath(named_path(git_dir / "gitdir")) != os.path.realpath(pointer):
+            return None
+    except (OSError, ValueError):
+        return None
+    return git_dir.parent.parent.parent

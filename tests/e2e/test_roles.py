@@ -440,6 +440,13 @@ def test_undo_in_the_tree_of_a_child_says_that_it_takes_back_patches_alone(
         ) in done.stderr.decode()
 
 
+def test_a_child_in_its_own_tree_is_not_led_to_the_repository_of_a_hook(apart: Workplace) -> None:
+    family = Family(agent("apart"), task=[runs("env | grep -c ^GIT_INDEX_FILE"), says("counted")])
+    with family.server() as server:
+        apart.run(server, env={"GIT_INDEX_FILE": ".git/index"})
+    assert family.output("task").splitlines()[-1] == "0"
+
+
 def test_a_tree_without_changes_is_removed(apart: Workplace) -> None:
     family = Family(agent("apart"), task=[runs("cat a.txt"), says("read")])
     go(apart, family, "-s", "danger-full-access")

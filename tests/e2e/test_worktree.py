@@ -273,3 +273,29 @@ def test_mistakes_cost_one_sentence(
     assert (outcome.code, outcome.events) == (code, [])
     assert outcome.err.startswith(f"Error: {message}")
     assert outcome.err.count("\n") == 1
+
+
+def test_commands_in_a_worktree_are_not_led_to_the_repository_of_a_hook(place: Workplace) -> None:
+    """git sets these variables for its hooks, and one of them may have started us."""
+    other = place.home.parent / "other"
+    subprocess.run(["git", "clone", "-q", place.cwd, other], check=True)
+    listed = subprocess.run(
+        ["git", "rev-parse", "--local-env-vars"], capture_output=True, check=True
+    )
+    local = [*listed.stdout.decode().split(), "GIT_NAMESPACE", "GIT_QUARANTINE_PATH"]
+    local.remove("GIT_CONFIG_COUNT")
+    hook = {name: str(other / ".git") for name in local} | {"GIT_INDEX_FILE": ".git/index"}
+    hook |= {"GIT_AUTHOR_NAME": "hook", "PYTHONPATH": "/usr/share"}
+    command = (
+        "env | grep -E '^(GIT_|PYTHONPATH)' | grep -v -E 'PAGER|PROMPT'; date >>new.txt;"
+        " git add new.txt; git -c user.name=a -c user.email=a@b commit -qm two; git log -1 --format=%s"
+    )
+    with ScriptedServer([*shell(command), *shell(command)]) as server:
+        first = place.run(server, "--worktree=fix", "prompt", env=hook)
+        second = place.rerun("resume", first.events[0]["thread_id"], "again", env=hook)
+    for outcome in (first, second):
+        (ran,) = (item for item in outcome.items if item["type"] == "command_execution")
+        seen = sorted(ran["aggregated_output"].splitlines())
+        assert seen == ["GIT_AUTHOR_NAME=hook", "PYTHONPATH=/usr/share", "two"]
+    subjects = ["git", "-C", str(other), "log", "--format=%s"]
+    assert subprocess.run(subjects, capture_output=True, check=True).stdout == b"one\n"

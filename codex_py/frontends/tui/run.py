@@ -13,6 +13,7 @@ from prompt_toolkit.layout.controls import FormattedTextControl
 from codex_py import __version__
 from codex_py.app.loading import load
 from codex_py.config.config import Config
+from codex_py.filesystem.git import for_another_tree
 from codex_py.frontends.arguments import Arguments, terminal_target
 from codex_py.frontends.command_parser import working_folder
 from codex_py.frontends.configuration import load_session_config
@@ -72,6 +73,7 @@ async def _run_in_place(launch: Launch, arguments: Arguments) -> int:
                 launch = replace(
                     launch,
                     config=tree.config(config, environment),
+                    environment=for_another_tree(environment),
                     reload=lambda: tree.config(reload(), environment),
                 )
             return 0
