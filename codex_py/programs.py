@@ -1,26 +1,145 @@
-"""Finds the programs that we start ourselves, outside of folders that the model or the repository can write to."""
+"""Finds programs on a `$PATH`. Nothing else looks there; ruff's TID251 and S607 see to that.
 
+The programs that we start ourselves, such as git, an editor or an MCP server, run outside of the sandbox. A project can
+bring one of any name, and a command of the model can leave one behind for a later session. So none is taken from a
+project, from a folder for temporary files, or from a folder that commands of this home were ever allowed to write to.
+Commands with full access are not recorded: they could write anywhere. LIGHT.
+"""
+
+import errno
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from codex_py.filesystem.git import main_work_tree
+from codex_py.filesystem.ordinary import read_whole
+from codex_py.filesystem.own import make_private, written_whole
+from codex_py.protocol.frozen import frozen
+
+if TYPE_CHECKING:
+    from codex_py.protocol.approval import SandboxPolicy
+
+ONLY_INSIDE: Final = "it was found only inside the project or a writable folder"
+_MARKS: Final = (".git", ".venv")
+"""Entries of folders around the working directory that are part of the project."""
+_MAX_ROOTS: Final = 1000
+_MAX_BYTES: Final = 16 * 1024 * 1024
+_APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+_Test: TypeAlias = Callable[[str | Path], bool]
 
 
-def safe_search_path(search_path: str, outside_of: Sequence[Path]) -> str:
-    """A `$PATH` without relative folders and without those inside the given ones, which are absolute."""
-    barred = [folder.resolve() for folder in outside_of]
-    return os.pathsep.join(
-        folder
-        for folder in search_path.split(os.pathsep)
-        if folder.startswith("/")
-        and not any(Path(folder).resolve().is_relative_to(root) for root in barred)
-    )
+def find_program(name: str, search_path: str, may_use: _Test = lambda _: True) -> str | None:
+    """The absolute path of a program in an absolute folder of a `$PATH`. `may_use` is asked about both."""
+    for folder in search_path.split(os.pathsep):
+        if folder.startswith("/") and may_use(folder):
+            found = shutil.which(name, path=folder)  # noqa: TID251 - the one place
+            if found is not None and may_use(found):
+                return found
+    return None
 
 
-def find_program(name: str, search_path: str, outside_of: Sequence[Path]) -> str | None:
-    """The absolute path of a program on a `$PATH`; neither it nor the target of its links is in the folders."""
-    found = shutil.which(name, path=safe_search_path(search_path, outside_of))
-    if found is None:
-        return None
-    real = Path(found).resolve()
-    return None if any(real.is_relative_to(folder.resolve()) for folder in outside_of) else found
+@frozen
+class Programs:
+    """The programs outside of folders that a project or the model could have put one into."""
+
+    home: Path
+    """`$CODEX_HOME`."""
+    user_home: Path
+    """Without links. Even if it is in one of the folders, the user's own programs below it are found."""
+    folders: frozenset[Path]
+    """Barred folders, without links, besides the recorded ones."""
+
+    def find(self, name: str, environment: Mapping[str, str]) -> str:
+        """The absolute path of a program; a path is returned unchanged.
+
+        Raises:
+            FileNotFoundError: `strerror` says why; `filename2` is the path of a program that is barred.
+        """
+        if "/" in name:
+            return name
+        search_path = environment.get("PATH", os.defpath)
+        if (found := find_program(name, search_path, self.test())) is not None:
+            return found
+        if (inside := find_program(name, search_path)) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        why = f"{ONLY_INSIDE}; to allow it, configure its path, {inside}"
+        raise FileNotFoundError(errno.ENOENT, why, name, None, inside)
+
+    def environment(self, environment: Mapping[str, str], *lists: str) -> dict[str, str]:
+        """Remove barred folders from `PATH`, on which scripts find their interpreters, and from further lists of folders."""
+        may_use, changed = self.test(), dict(environment)
+        for name in {"PATH", *lists} & environment.keys():
+            folders = environment[name].split(os.pathsep)
+            changed[name] = os.pathsep.join(f for f in folders if f.startswith("/") and may_use(f))
+        return changed
+
+    def test(self) -> _Test:
+        """Returns a function that is False for paths in barred folders, links followed. The record may have grown: read it."""
+        barred = {*self.folders, *_recorded(self.home)}
+
+        def may_use(path: str | Path) -> bool:
+            real = Path(os.path.realpath(path))
+            for folder in (real, *real.parents):
+                if folder == self.user_home or folder in barred:
+                    return folder == self.user_home
+            return True
+
+        return may_use
+
+
+def programs_outside(
+    home: Path, environment: Mapping[str, str], project: Path | None = None, *writable: Path
+) -> Programs:
+    """
+    Args:
+        home: `$CODEX_HOME`, absolute.
+        project: a folder of the project, absolute. Work trees around it, and those that they were made from, are barred too.
+        writable: further folders that commands may write to, absolute.
+    """
+    folders = {home / "worktrees", *writable, Path("/tmp"), Path("/var/tmp")}
+    if (temporary := environment.get("TMPDIR", "")).startswith("/"):
+        folders.add(Path(temporary))
+    if project is not None:
+        around = (project, *project.parents)
+        trees = [f for f in around if any(os.path.lexists(f / mark) for mark in _MARKS)]
+        folders |= {project, *trees, *filter(None, map(main_work_tree, trees))}
+    own = Path(os.path.realpath(environment.get("HOME") or "/"))
+    # If the project is `/`, everything is in it.
+    real = frozenset(Path(os.path.realpath(folder)) for folder in folders) - {Path("/")}
+    return Programs(home, own, real)
+
+
+def record_writable_roots(
+    home: Path, environment: Mapping[str, str], policy: "SandboxPolicy"
+) -> None:
+    """Bar folders that commands with this environment may write to, in all sessions of a home that can be written."""
+    if policy.mode != "workspace-write":
+        return
+    temporary = [] if policy.exclude_tmpdir_env_var else [environment.get("TMPDIR") or "/tmp"]
+    # A temporary folder is barred in sessions that have it in their environment.
+    known = programs_outside(home, {**environment, "TMPDIR": ""})
+    may_use, old = known.test(), _recorded(home)
+    real = [Path(os.path.realpath(root)) for root in (*policy.writable_roots, *temporary)]
+    new = [r for r in real if may_use(r) and not known.user_home.is_relative_to(r)]
+    if not new:
+        return
+    is_full = len(old) + len(new) > _MAX_ROOTS
+    kept = [*old, *new][-_MAX_ROOTS:] if is_full else new
+    file = home / "codex-py" / "writable-roots"
+    with suppress(OSError):
+        make_private(file.parent)
+        # Appending needs no lock, which a command could hold.
+        appended = os.fdopen(os.open(file, _APPEND, 0o600), "ab")
+        with appended, written_whole(file) if is_full else appended as output:
+            output.write(b"".join(b"\n" + os.fsencode(r).replace(b"\n", b"\0") for r in kept))
+
+
+def _recorded(home: Path) -> list[Path]:
+    """The folders on file, without links, the oldest first."""
+    with suppress(OSError):
+        lines = read_whole(home / "codex-py" / "writable-roots", _MAX_BYTES).split(b"\n")
+        return [Path(os.fsdecode(p.replace(b"\0", b"\n"))) for p in lines if p.startswith(b"/")]
+    return []

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import cache, partial
 
 from codex_py.app.model import secret_names
 from codex_py.app.options import SessionSetup
@@ -13,7 +14,13 @@ from codex_py.execpolicy.decision import Rules
 from codex_py.execpolicy.rules import allow_prefix
 from codex_py.model.catalog import model_info
 from codex_py.process.sessions import ProcessSessions
-from codex_py.protocol.approval import ApprovalRequest, Approvals, Review, ReviewDecision
+from codex_py.programs import record_writable_roots
+from codex_py.protocol.approval import (
+    ApprovalRequest,
+    Approvals,
+    Review,
+    ReviewDecision,
+)
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import EventSink
 from codex_py.protocol.items import OutputItem
@@ -53,6 +60,7 @@ class LoadedTools:
             secret_names=names,
         )
         programs = user_programs(config, setup.environment, setup.options.add_dirs)
+        self._record = cache(partial(record_writable_roots, config.home, self._environment))
         # The home is read-only for commands: the configuration says what they may do.
         self.sandbox = PlatformSandbox(
             programs.environment(self._environment),
@@ -122,6 +130,7 @@ class LoadedTools:
     def _context(self, call_id: str, emit: EventSink) -> ToolContext:
         # The user may have changed the settings since the last turn.
         settings = self._session.settings
+        self._record(settings.sandbox_policy)
         return ToolContext(
             call_id=call_id,
             cwd=settings.cwd,

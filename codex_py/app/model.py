@@ -221,7 +221,10 @@ def _key(config: Config, provider: Provider, environment: Mapping[str, str]) -> 
         except FileNotFoundError as error:
             raise unusable_command(auth, str(error.strerror)) from error
         auth = replace(auth, command=command, cwd=auth.cwd or programs.cwd())
-        provider, environment = replace(provider, auth=auth), programs.environment(environment)
+        provider, environment = (
+            replace(provider, auth=auth),
+            programs.environment(environment, "PYTHONPATH"),
+        )
     return find_key(provider, environment=environment, home=config.home)
 
 

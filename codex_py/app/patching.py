@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from codex_py.config.paths import project_root
+from codex_py.config.paths import codex_home, project_root
 from codex_py.errors import CodexError
 from codex_py.patch.diff.work_tree import work_tree_diff
 from codex_py.patch.envelope.shell import find_patch
 from codex_py.patch.git import Git, find_git
 from codex_py.patch.unified.content import ThreeWay
+from codex_py.programs import Programs, programs_outside
 from codex_py.protocol.json_fields import json_object
 from codex_py.protocol.messages import decode_json
 from codex_py.rollout.index import latest_session
@@ -93,9 +94,7 @@ def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
     Raises:
         CodexError: git is not installed.
     """
-    git = find_git(project_root(cwd, (".git",)) or cwd, environment)
-    if git is None:
-        raise CodexError("--3way needs git, which is not installed", code="git")
+    git = find_git(programs_outside(codex_home(environment), environment, cwd), environment)
 
     def read_blob(name: str) -> bytes | None:
         done = git.run(cwd, "cat-file", "blob", name)
@@ -118,12 +117,14 @@ def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
     return ThreeWay(read_blob, merge)
 
 
-def changes_since_commit(cwd: Path, environment: Mapping[str, str]) -> str:
+def changes_since_commit(cwd: Path, programs: Programs, environment: Mapping[str, str]) -> str:
     """The diff between the last commit and the work tree around `cwd`, for people. Raises as `repository_of` does."""
-    return work_tree_diff(*repository_of(cwd, environment))
+    return work_tree_diff(*repository_of(cwd, programs, environment))
 
 
-def repository_of(cwd: Path, environment: Mapping[str, str]) -> tuple[Git, Path]:
+def repository_of(
+    cwd: Path, programs: Programs, environment: Mapping[str, str]
+) -> tuple[Git, Path]:
     """The git for the work tree around `cwd`, and its top.
 
     Raises:
@@ -132,7 +133,4 @@ def repository_of(cwd: Path, environment: Mapping[str, str]) -> tuple[Git, Path]
     root = project_root(cwd, (".git",))
     if root is None:
         raise CodexError(f"{cwd} is not in a git repository", code="git")
-    git = find_git(root, environment)
-    if git is None:
-        raise CodexError("git is not installed", code="git")
-    return git, root
+    return find_git(programs, environment), root

@@ -19,6 +19,8 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from codex_py.app.user_programs import user_programs
+from codex_py.config.config import Config
 from codex_py.config.plugin_files import (
     MAX_BYTES,
     MAX_ENTRIES,
@@ -31,7 +33,8 @@ from codex_py.config.plugins import PLUGIN_NAME, Plugin, plugins_folder
 from codex_py.errors import CodexError
 from codex_py.filesystem.ordinary import read_start, read_whole
 from codex_py.filesystem.own import lock, locked, make_private
-from codex_py.programs import find_program, safe_search_path
+from codex_py.patch.git import find_git
+from codex_py.programs import Programs
 from codex_py.protocol.frozen import frozen
 
 _LOCK_TIMEOUT_S: Final = 10.0
@@ -72,9 +75,9 @@ class PluginSource:
 
 
 def read_source(
-    source: str, ref: str | None, workspace: Path, cwd: Path, environment: Mapping[str, str]
+    source: str, ref: str | None, workspace: Path, config: Config, environment: Mapping[str, str]
 ) -> PluginSource:
-    """The files of a folder, a path relative to `cwd`, or of a git repository.
+    """The files of a folder, a path relative to the working directory, or of a git repository.
 
     Args:
         ref: a branch, a tag or a commit; None: the folder as it is, or what the repository shows first.
@@ -86,7 +89,7 @@ def read_source(
     address = source
     is_repository = bool(_ADDRESS.fullmatch(source))
     if not is_repository:
-        folder = Path(os.path.realpath(cwd / source))
+        folder = Path(os.path.realpath(config.cwd / source))
         if not folder.is_dir():
             raise _failure(
                 f"{source!r} is neither a folder nor an address that begins with https://, ssh://, file:// or git@"
@@ -97,21 +100,19 @@ def read_source(
     try:
         if not is_repository:
             return PluginSource(read_files(Path(address)), {"source": address})
-        return _fetched(address, ref or "HEAD", workspace, environment)
+        git = _Git(workspace, user_programs(config, environment), environment)
+        return _fetched(address, ref or "HEAD", git)
     except ValueError as error:
         raise _failure(f"{source} cannot be added: {error}") from error
 
 
-def _fetched(
-    address: str, ref: str, workspace: Path, environment: Mapping[str, str]
-) -> PluginSource:
+def _fetched(address: str, ref: str, git: "_Git") -> PluginSource:
     if not _REF.fullmatch(ref):
         raise _failure(f"{ref!r} is no branch, tag or commit")
-    git = _Git(workspace, environment)
     git.run("init", "-q", "--bare", "--template=", ".")
     options = ("-q", "--depth=1", "--no-tags", "--no-recurse-submodules")
     git.run("fetch", *options, "--", address, ref)
-    commit = (workspace / "FETCH_HEAD").read_text("utf-8").partition("\t")[0]
+    commit = (git.folder / "FETCH_HEAD").read_text("utf-8").partition("\t")[0]
     # One tree at a time, without an index: a few objects can stand for billions of files.
     listing = git.run("ls-tree", "-r", "-l", "-z", "--full-tree", commit)
     blobs = list(islice(_blobs(listing), MAX_ENTRIES + 1))
@@ -145,29 +146,26 @@ def _blobs(listing: bytes) -> Iterator[tuple[str, str, int, bool]]:
 class _Git:
     """Runs git in a folder of its own, with limits."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
-        search_path = environment.get("PATH", os.defpath)
-        if (program := find_program("git", search_path, [folder])) is None:
-            raise _failure("git is not installed; without it, only folders can be added")
-        self._argv = [*_LIMITED, program, *(w for s in _SETTINGS for w in ("-c", s))]
-        self._folder = folder
-        # Not GIT_DIR, SSH_ASKPASS and the like. The agent of ssh asks nothing.
-        kept = {
-            name: value
-            for name, value in environment.items()
-            if not name.startswith(("GIT_", "SSH_")) or name == "SSH_AUTH_SOCK"
-        }
-        self._environment = {**kept, **_VARIABLES, "PATH": safe_search_path(search_path, [folder])}
+    def __init__(self, folder: Path, programs: Programs, environment: Mapping[str, str]) -> None:
+        try:
+            git = find_git(programs, environment)
+        except CodexError as error:
+            raise _failure(f"{error}; without git, only folders can be added") from error
+        self._argv = [*_LIMITED, git.program, *(w for s in _SETTINGS for w in ("-c", s))]
+        self.folder = folder
+        # The agent of ssh asks nothing.
+        agent = {name: environment[name] for name in ("SSH_AUTH_SOCK",) if name in environment}
+        self._environment = {**git.variables, **agent, **_VARIABLES}
 
     def run(self, *words: str, given: bytes = b"") -> bytes:
         """What a command prints. `given`: what it reads. Raises a `CodexError` if it fails."""
         # In files, whose size is limited.
-        paths = [self._folder / name for name in ("input", "output", "errors")]
+        paths = [self.folder / name for name in ("input", "output", "errors")]
         paths[0].write_bytes(given)
         with paths[0].open("rb") as stdin, paths[1].open("wb") as out, paths[2].open("wb") as err:
             process = subprocess.Popen(
                 [*self._argv, *words],
-                cwd=self._folder,
+                cwd=self.folder,
                 env=self._environment,
                 stdin=stdin,
                 stdout=out,

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.execpolicy.wrappers import SHELLS
+from codex_py.programs import find_program
 
 _HARMLESS: Final = frozenset(
     ("CODEX_HOME", "HOME", "OLDPWD", "PATH", "PWD", "TEMP", "TMP", "TMPDIR", "XDG_RUNTIME_DIR")
@@ -138,7 +138,7 @@ class Place:
         return [folder for folder in self._folders if not self.can_change(folder)]
 
     def _find(self, name: str, folders: list[str]) -> str | None:
-        return shutil.which(name, path=os.pathsep.join(folders)) if folders else None
+        return find_program(name, os.pathsep.join(folders))
 
 
 BY_NAME: Final = Place()

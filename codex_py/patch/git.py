@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codex_py.errors import CodexError
-from codex_py.programs import find_program, safe_search_path
+from codex_py.programs import ONLY_INSIDE, Programs
 
 _TIMEOUT_S = 60
 
@@ -90,18 +90,19 @@ class Git:
         return replace(self, variables={**self.variables, **variables})
 
 
-def find_git(tree: Path, environment: Mapping[str, str], *others: Path) -> Git | None:
-    """Find git, but not in the work tree itself or in `others`; None if there is none."""
-    barred = [tree, *others]
-    search_path = environment.get("PATH", os.defpath)
-    if (program := find_program("git", search_path, barred)) is None:
-        return None
+def find_git(programs: Programs, environment: Mapping[str, str]) -> Git:
+    """Raises a `CodexError`: there is no such git."""
+    try:
+        program = programs.find("git", environment)
+    except FileNotFoundError as error:
+        inside = error.filename2
+        why = f"cannot be used: {ONLY_INSIDE}, {inside}" if inside else "is not installed"
+        raise CodexError(f"git {why}", code="git") from error
     kept = {
         name: value
-        for name, value in environment.items()
+        # git looks for parts of itself on `PATH`.
+        for name, value in programs.environment(environment).items()
         # Such as GIT_DIR, GIT_CONFIG_COUNT and GIT_EXTERNAL_DIFF, and SSH_ASKPASS.
         if not name.startswith(("GIT_", "SSH_"))
     }
-    # It looks there for parts of itself.
-    kept["PATH"] = safe_search_path(search_path, barred)
     return Git(program, kept | _VARIABLES)

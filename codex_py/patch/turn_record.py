@@ -13,8 +13,8 @@ from typing import Self
 
 from codex_py.errors import PatchError
 from codex_py.filesystem.own import lock
-from codex_py.patch.copies.snapshots import Snapshot, Snapshots, snapshots_of, stores
-from codex_py.patch.copies.store import SnapshotError
+from codex_py.patch.copies.snapshots import Snapshot, Snapshots, snapshots_of
+from codex_py.patch.copies.store import SnapshotError, stores
 from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.files.change import TurnOfEntry
 from codex_py.patch.files.journal import Journal

@@ -39,7 +39,10 @@ class _Scene:
         self.stream.bind(f"{folder}/socket")
         self.stream.listen()
         self.process = stack.enter_context(
-            subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL)
+            subprocess.Popen(
+                [sys.executable, "-IS", "-c", "import time; time.sleep(60)"],
+                stdin=subprocess.DEVNULL,
+            )
         )
         stack.callback(self.process.kill)
 

@@ -489,5 +489,5 @@ def test_the_original_cannot_be_written_to_from_a_worktree(repository: Repositor
         assert policy.writable_roots == (tree.path, Path("/usr/share"))
         assert policy.exclude_tmpdir_env_var
         assert (moved.cwd, moved.project_root) == (tree.path, tree.path)
-        barred = user_programs(moved, repository.environment).barred
+        barred = user_programs(moved, repository.environment).folders
         assert {tree.path, repository.root} <= {*barred}

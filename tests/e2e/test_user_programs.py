@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
 from tests.frontends.tui.terminals import IDLE, starting
-from tests.support.program import Workplace, run_codex_py
+from tests.support.hooks import configure as configure_hooks
+from tests.support.program import Outcome, Workplace, run_codex_py
 
 SERVER = Path(__file__).parents[1] / "mcp" / "servers"
 
@@ -139,3 +140,115 @@ def test_the_terminal_starts_no_git_of_a_folder_that_commands_may_write_to(
         terminal.press("enter")
         terminal.wait_for("Added bin/git")
     assert not ran.exists()
+
+
+def running(place: Workplace, command: str, *options: str, path: str) -> Outcome:
+    """A run in which the model has one command run in the sandbox."""
+    call = ev_function_call("c1", "exec_command", json.dumps({"cmd": command}))
+    with ScriptedServer([[*call, ev_completed()], [*ev_message("done"), ev_completed()]]) as server:
+        env = {"PATH": f"{path}:{os.environ['PATH']}"}
+        return place.run(server, "-s", "workspace-write", *options, "go", env=env)
+
+
+def git(folder: Path, *words: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run(["git", "-C", folder, *identity, *words], check=True, capture_output=True)
+
+
+def planting(folder: Path, mark: Path) -> str:
+    """A command that leaves a `git` behind."""
+    text = f"#!/bin/sh\necho $0 >>{mark}\nexit 1\n"
+    return f"mkdir -p {folder}; printf '{text}' >{folder}/git; chmod +x {folder}/git"
+
+
+@pytest.mark.parametrize("kind", ["--worktree", "a worktree of the user"])
+def test_undo_starts_no_git_of_the_tree_that_a_worktree_was_made_from(
+    place: Workplace, kind: str
+) -> None:
+    git(place.cwd, "init")
+    (place.cwd / ".gitignore").write_text(".venv\n", encoding="utf-8")
+    git(place.cwd, "add", "-A")
+    git(place.cwd, "commit", "-m", "one")
+    mark, folder = place.home.parent / "ran", place.cwd / ".venv/bin"
+    first = running(place, planting(folder, mark), path=str(folder))
+    assert (first.code, (folder / "git").is_file()) == (0, True)
+    options = [kind]
+    if kind != "--worktree":
+        git(place.cwd, "worktree", "add", str(place.home.parent / "linked"))
+        options = ["-C", str(place.home.parent / "linked")]
+    second = running(place, "echo >x", *options, path=str(folder))
+    assert (second.code, "b/x" in second.events[-1]["diff"]) == (0, True)
+    assert not mark.exists()
+
+
+def test_undo_starts_no_git_that_an_earlier_session_has_left(place: Workplace) -> None:
+    mark, left = place.home.parent / "ran", place.cwd / "bin"
+    assert running(place, planting(left, mark), path="/").code == 0
+    later = Workplace(place.home, place.home.parent / "later")
+    later.cwd.mkdir()
+    for options in ((), ("--ephemeral",)):
+        outcome = running(later, "echo >>x", *options, path=str(left))
+        assert (outcome.code, "x" in outcome.events[-1]["diff"]) == (0, True)
+    assert not mark.exists()
+    record = place.home / "codex-py/writable-roots"
+    roots = record.read_text(encoding="utf-8").split()
+    assert roots == [str(place.cwd), str(later.cwd)]
+
+
+def test_undo_starts_no_git_of_a_folder_that_is_added(place: Workplace) -> None:
+    mark, added = place.home.parent / "ran", place.home.parent / "added"
+    program(added / "bin/git", f"#!/bin/sh\necho $0 >>{mark}\nexit 1\n")
+    outcome = running(place, "echo >x", "--add-dir", str(added), path=str(added / "bin"))
+    assert (outcome.code, "b/x" in outcome.events[-1]["diff"]) == (0, True)
+    assert not mark.exists()
+
+
+def test_nothing_is_recorded_of_runs_that_may_write_nowhere_or_anywhere(place: Workplace) -> None:
+    for mode in ("read-only", "danger-full-access"):
+        assert running(place, "true", "-s", mode, path="/").code == 0
+    assert not (place.home / "codex-py/writable-roots").exists()
+    run = run_codex_py(["sandbox", "workspace-write", "--", "true"], place.home, place.cwd)
+    assert run.returncode == 0
+    record = (place.home / "codex-py/writable-roots").read_text(encoding="utf-8")
+    assert record == f"\n{place.cwd}"
+
+
+def test_a_git_that_is_none_costs_the_undo_alone(place: Workplace) -> None:
+    program(place.home.parent / "bin/git", "#!/bin/sh\necho nonsense\n")
+    outcome = running(place, "touch x", path=str(place.home.parent / "bin"))
+    assert (outcome.code, outcome.err) == (0, "")
+    env = {"PATH": f"{place.home.parent}/bin:{os.environ['PATH']}"}
+    undo = run_codex_py(["undo"], place.home, place.cwd, env)
+    assert "bin/git does not answer as git does." in undo.stderr.decode()
+
+
+def test_a_git_in_the_project_alone_is_told(place: Workplace, repository: Path) -> None:
+    program(repository / ".venv/bin/git", "#!/bin/sh\nexit 1\n")
+    git(repository, "init")
+    (place.home.parent / "none").mkdir()
+    env = {"PATH": f"{repository}/.venv/bin:{place.home.parent}/none"}
+    told = f"git cannot be used: it was found only inside the project or a writable folder, {repository}/.venv/bin/git"
+    made = run_codex_py(["exec", "--worktree", "go"], place.home, place.cwd, env)
+    assert made.stderr.decode().endswith(f"Error: {told}\n")
+    doctor = run_codex_py(["doctor", "--json"], place.home, place.cwd, env)
+    assert told in doctor.stdout.decode()
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_hooks_of_the_user_load_nothing_from_a_project_that_is_not_trusted(
+    place: Workplace, repository: Path, trusted: bool
+) -> None:
+    out = place.home.parent / "out"
+    program(place.home.parent / "bin/node", f"#!/bin/sh\necho mine >>{out}\n")
+    python = f"{sys.executable} -c 'import json; json.dumps(1)'"
+    with answered() as server:
+        env = configure(place, server, "")
+        configure_hooks(place, {"SessionStart": [f"node; {python}; echo $PYTHONPATH >>{out}"]})
+        if trusted:
+            with (place.home / "config.toml").open("a", encoding="utf-8") as config:
+                config.write(f"[projects.{json.dumps(str(place.cwd))}]\ntrust_level = 'trusted'\n")
+        env["PYTHONPATH"] = f".:{place.cwd}:/usr/share"
+        place.rerun("--dangerously-bypass-hook-trust", "go", env=env)
+    assert (repository / "ran-from-repository").exists() is trusted
+    if not trusted:
+        assert out.read_text(encoding="utf-8").split() == ["mine", "/usr/share"]

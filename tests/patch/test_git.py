@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from codex_py.errors import CodexError
 from codex_py.patch.git import Git, find_git
+from codex_py.programs import programs_outside
 from tests.support.hostile_repository import HostileRepository, make_hostile_repository
 
 MISSING = "0123456789abcdef0123456789abcdef01234567"
@@ -19,8 +21,8 @@ def hostile(tmp_path: Path) -> HostileRepository:
 
 @pytest.fixture
 def git(hostile: HostileRepository) -> Git:
-    found = find_git(hostile.root, {**os.environ, **hostile.environment})
-    assert found is not None
+    variables = {**os.environ, **hostile.environment}
+    found = find_git(programs_outside(hostile.root, variables, hostile.root), variables)
     assert not Path(found.program).is_relative_to(hostile.root)
     return found
 
@@ -68,5 +70,10 @@ def test_a_git_that_is_linked_into_the_tree_is_none(tmp_path: Path) -> None:
     (tree / "evil").write_text("#!/bin/sh\n", encoding="ascii")
     (tree / "evil").chmod(0o755)
     (outside / "git").symlink_to(tree / "evil")
-    assert find_git(tree, {"PATH": str(outside)}) is None
-    assert find_git(tree, {"PATH": ""}) is None
+    for path, why in (
+        (str(outside), f"cannot be used: .*, {outside}/git"),
+        ("", "is not installed"),
+    ):
+        variables = {"PATH": path, "HOME": str(tmp_path)}
+        with pytest.raises(CodexError, match=f"^git {why}$"):
+            find_git(programs_outside(tmp_path, variables, tree), variables)

@@ -16,10 +16,14 @@ from codex_py.app.doctor.check import Check, Result
 from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
 from codex_py.config.paths import project_root, user_home
+from codex_py.errors import CodexError
 from codex_py.http.proxy import proxies_from
+from codex_py.patch.git import find_git
+from codex_py.programs import programs_outside
 from codex_py.sandbox.choice import platform_backends, problem
 
 _LIBRARIES: Final = ("httpx", "pydantic", "prompt-toolkit", "rich", "mcp")
+_OF_PYTHON: Final = ("PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE")
 _GIB: Final = 1 << 30
 _LOW, _TOO_LOW = 5 * _GIB, 1 * _GIB
 """Free bytes, as in Codex."""
@@ -29,15 +33,15 @@ _CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 def machine_checks(environment: Mapping[str, str], home: Path, cwd: Path) -> list[Check]:
     return [
-        Check("runtime.provenance", "runtime", _runtime),
-        Check("git.environment", "git", lambda: _git(environment, cwd)),
+        Check("runtime.provenance", "runtime", lambda: _runtime(environment)),
+        Check("git.environment", "git", lambda: _git(environment, home, cwd)),
         Check("system.disk", "disk", lambda: _disk(home, cwd)),
         Check("terminal.env", "terminal", lambda: _terminal(environment)),
         Check("network.env", "network", lambda: _network(environment)),
     ]
 
 
-def _runtime() -> Result:
+def _runtime(environment: Mapping[str, str]) -> Result:
     details = {
         "version": __version__,
         "current executable": sys.argv[0],
@@ -46,15 +50,21 @@ def _runtime() -> Result:
         "libraries": [f"{name} {version(name)}" for name in _LIBRARIES],
     }
     text = f"codex-py {__version__} on Python {platform.python_version()}, {sys.platform}"
+    if found := {name: environment[name] for name in _OF_PYTHON if environment.get(name)}:
+        text += f"; because of {' and '.join(found)}, Python may load modules from elsewhere before it starts"
+        remedy = f"Unset it, or start `{sys.executable} -I -m codex_py`."
+        return Result("warning", text, remedy, details | found)
     return Result("ok", text, details=details)
 
 
-def _git(environment: Mapping[str, str], cwd: Path) -> Result:
-    found = shutil.which("git", path=environment.get("PATH", os.defpath))
-    root = project_root(cwd, (".git",))
-    details = {"selected git": found or "none", "repo root": str(root or "none")}
-    if found is None:
-        return Result("warning", "git was not found on PATH", "Install git.", details)
+def _git(environment: Mapping[str, str], home: Path, cwd: Path) -> Result:
+    details = {"repo root": str(project_root(cwd, (".git",)) or "none")}
+    try:
+        git = find_git(programs_outside(home, environment, cwd), environment)
+    except CodexError as error:
+        remedy = "Install git, or put a folder of the system first on PATH."
+        return Result("warning", str(error), remedy, {"selected git": "none", **details})
+    details = {"selected git": git.program, **details}
     return Result("ok", "git was found; it was not run", details=details)
 
 

@@ -18,6 +18,7 @@ from codex_py.app.portable.redaction import REDACTED, Redactor
 from codex_py.errors import CodexError, SessionError
 from codex_py.patch.diff.work_tree import work_tree_changes
 from codex_py.patch.diff.writer import exact_diff
+from codex_py.programs import programs_outside
 from codex_py.protocol.json_fields import json_object
 from codex_py.protocol.messages import decode_json, encode_json
 from codex_py.rollout.git_info import git_info
@@ -50,7 +51,7 @@ def export_portable(path: Path, environment: Mapping[str, str], file: BinaryIO) 
     mark = f"codex-portable-{secrets.token_hex(16)}"
     places = {meta.cwd: "cwd", str(home): "codex_home", environment.get("HOME", ""): "home"}
     marked = paths_to_marks(mark, places)
-    patch = _patch(Path(meta.cwd), environment, notes)
+    patch = _patch(Path(meta.cwd), home, environment, notes)
     header = {
         "format": FORMAT,
         "format_version": 1,
@@ -122,9 +123,10 @@ def marks_to_paths(mark: str, places: Mapping[str, str]) -> Callable[[str], str]
     return lambda text: found.sub(lambda m: places[m[1]], text) if mark in text else text
 
 
-def _patch(cwd: Path, environment: Mapping[str, str], notes: list[str]) -> str:
+def _patch(cwd: Path, home: Path, environment: Mapping[str, str], notes: list[str]) -> str:
     try:
-        git, root = repository_of(cwd, environment)
+        programs = programs_outside(home, environment, cwd)
+        git, root = repository_of(cwd, programs, environment)
         changes, left_out = work_tree_changes(git, root)
     except CodexError as error:
         notes.append(f"Changes of files did not come along: {error}.")

@@ -40,7 +40,7 @@ def kept_worktrees(home: Path, environment: Mapping[str, str]) -> list[KeptWorkt
         for folder in (cwd := Path(meta.cwd), *cwd.parents):
             sessions.setdefault(folder, []).append(meta.id)
     parent = worktrees_folder(home)
-    require_git(parent, environment)
+    require_git(home, environment, parent)
     found: list[KeptWorktree] = []
     for name, path in _folders(parent):
         ids = tuple(dict.fromkeys(sessions.get(path, ())))

@@ -15,12 +15,12 @@ from codex_py.app.worktrees.changes import carry_over
 from codex_py.app.worktrees.unsaved import git_in, ignored_files, unsaved_work
 from codex_py.config.config import Config
 from codex_py.config.paths import project_root, worktrees_folder
-from codex_py.config.project_trust import main_work_tree
 from codex_py.errors import CodexError
-from codex_py.filesystem.git import named_path
+from codex_py.filesystem.git import main_work_tree, named_path
 from codex_py.filesystem.own import locked, make_private
 from codex_py.patch.git import Git, find_git
 from codex_py.patch.undo import some_of
+from codex_py.programs import programs_outside
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.frozen import frozen
 
@@ -187,7 +187,7 @@ def new_worktree(
     root = project_root(cwd, (".git",))
     if root is None:
         raise CodexError(f"a worktree needs a git repository, and {cwd} is in none", code="git")
-    git = require_git(root, environment)
+    git = require_git(home, environment, root)
     found = git.run(root, "rev-parse", "--verify", "-q", "HEAD^{commit}")
     if found.returncode == 1:
         raise CodexError(f"a worktree needs a commit, and {root} has none", code="git")
@@ -224,17 +224,15 @@ def find_worktree(folder: Path, home: Path, environment: Mapping[str, str]) -> W
     path = worktrees_folder(home).joinpath(*parts[:2])
     if len(parts) < 2 or (root := main_work_tree(path)) is None:
         return None
-    git = git_in(require_git(path, environment, root), path)
+    git = git_in(require_git(home, environment, path), path)
     commit = git.output(path, "rev-parse", "--verify", "HEAD")
     kept = git.output(path, "for-each-ref", "--count=1", "--contains", commit)
     return Worktree(path, folder, root, commit if kept else "", git)
 
 
-def require_git(tree: Path, environment: Mapping[str, str], *others: Path) -> Git:
-    """The git for a tree, see `find_git`. Raises a `CodexError` if it is not installed."""
-    if (git := find_git(tree, environment, *others)) is None:
-        raise CodexError("a worktree needs git, which is not installed", code="git")
-    return git
+def require_git(home: Path, environment: Mapping[str, str], tree: Path) -> Git:
+    """The git for a tree. Raises a `CodexError` as `find_git` does."""
+    return find_git(programs_outside(home, environment, tree), environment)
 
 
 def _unregister(git: Git, root: Path, path: Path) -> None:

@@ -4,11 +4,12 @@ import asyncio
 import os
 import sys
 import threading
-import webbrowser
+import webbrowser  # noqa: TID251 - `run_login` makes `PATH` safe
 from collections.abc import Mapping, Sequence
 
 from codex_py.app.features.mcp import server_headers
 from codex_py.app.mcp_login import log_in, log_out
+from codex_py.app.user_programs import user_programs
 from codex_py.frontends.admin.command import command_parser
 from codex_py.frontends.admin.mcp import mcp_config, parse_name
 from codex_py.frontends.streams import OutputStream, print_out, tell
@@ -36,6 +37,8 @@ def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         finally:
             screen.close()
 
+    # `webbrowser` looks for programs there.
+    os.environ.update(user_programs(config, environment).environment(os.environ))
     asyncio.run(run())
     return print_out(f"Successfully logged in to MCP server '{name}'.\n")
 

@@ -35,7 +35,7 @@ def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     raise_when_stopped()
     config = command_config(options, environment, warns=False)
     with workspace(config.home) as made:
-        source = read_source(source_name, options.ref, made, Path.cwd(), environment)
+        source = read_source(source_name, options.ref, made, config, environment)
         try:
             plugin = read_plugin(plugins_folder(config.home), source.files, source.origin)
         except ValueError as error:

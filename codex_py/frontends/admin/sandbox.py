@@ -1,6 +1,5 @@
 """`codex-py sandbox`: run a command as the model's commands are run, or test the sandbox."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -12,13 +11,14 @@ from codex_py.app.model import secret_names
 from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
 from codex_py.config.environment import allowed_environment, hidden_names, without_variables
+from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode, ToolError
 from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import CommandParser, UsageError, given
 from codex_py.frontends.configuration import read_config, warn_of_config
 from codex_py.frontends.streams import OutputStream, tell
 from codex_py.frontends.terminal import aligned
-from codex_py.programs import safe_search_path
+from codex_py.programs import programs_outside, record_writable_roots
 from codex_py.protocol.approval import SandboxMode
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import PlatformSandbox, platform_backends, problem
@@ -72,6 +72,7 @@ def _run(
         programs.environment(variables), home=config.home, limits=config.sandbox_limits
     )
     try:
+        record_writable_roots(config.home, variables, policy)
         confined = sandbox.command(without_variables(command, hidden), policy, config.cwd)
         if sandbox.warning is not None:
             tell(f"codex-py sandbox: {sandbox.warning}")
@@ -114,8 +115,8 @@ def _test(environment: Mapping[str, str]) -> int:
     """
     stdout = OutputStream(1)
     working: list[Backend] = []
-    search_path = safe_search_path(environment.get("PATH", os.defpath), [Path.cwd()])
-    for backend in platform_backends(search_path):
+    programs = programs_outside(codex_home(environment), environment, Path.cwd())
+    for backend in platform_backends(programs.environment(environment).get("PATH", "")):
         why = problem(backend)
         stdout.write_text(f"{backend.name}: {why or 'works here'}\n")
         if why is None:

@@ -9,14 +9,17 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError
 from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import UsageError
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import printable
 from codex_py.patch.git import find_git
+from codex_py.programs import programs_outside
 
 PROMPT = "A test fails in this repo. Find out why, and fix the code."
 
@@ -81,7 +84,9 @@ def demo_environment(home: Path, environment: Mapping[str, str]) -> dict[str, st
 def make_repository(folder: Path, environment: Mapping[str, str]) -> Path:
     """Copy the demo's files, and commit them if git is installed, so that the change can be seen."""
     shutil.copytree(_REPOSITORY, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    if (git := find_git(folder, environment)) is not None:
+    with suppress(CodexError, FileNotFoundError):
+        programs = programs_outside(codex_home(environment), environment, Path.cwd())
+        git = find_git(programs, environment)
         identity = ["-c", "user.name=demo", "-c", "user.email=demo@example.invalid"]
         for command in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "A basket"]):
             git.run(folder, *command)

@@ -146,7 +146,7 @@ async def _search_history(surface: Surface) -> None:
 
 async def _edit(surface: Surface) -> None:
     environment, composer = surface.environment, surface.composer
-    command = editor_command(surface.safe_environment, surface.cwd)
+    command = editor_command(surface.programs, surface.environment)
     before, images = composer.expanded
 
     after = await surface.screen.pause(lambda: edited(command, before, environment))
@@ -157,6 +157,6 @@ async def _edit(surface: Surface) -> None:
 
 async def _paste_image(surface: Surface) -> None:
     surface.hints.show("looking for an image in the clipboard")
-    image = await asyncio.to_thread(clipboard_image, surface.safe_environment, surface.cwd)
+    image = await asyncio.to_thread(clipboard_image, surface.programs, surface.environment)
     surface.hints.show("")
     surface.composer.attach([image])

@@ -168,6 +168,7 @@ class Surface:
     """The parts of the light half.
 
     Attributes:
+        programs: the user's, such as git and an editor.
         safe_environment: for programs such as git: its `PATH` leads to none that the project or the model can
             have made.
         tasks: work beside all else. A bug in a task ends the program.
@@ -190,8 +191,8 @@ class Surface:
         settings = config.values.get("tui", {})
         is_vi = settings.get("vim_mode_default", False)
         self.cwd = config.cwd
-        programs = user_programs(config, self.environment, launch.add_dirs)
-        self.safe_environment = programs.environment(self.environment)
+        self.programs = user_programs(config, self.environment, launch.add_dirs)
+        self.safe_environment = self.programs.environment(self.environment)
         self.screen = Screen(theme, writer, keyboard, reflows=reflows(self.environment), vi=is_vi)
         self.status = Status(
             items=settings.get("status_line", ITEMS),
@@ -200,7 +201,7 @@ class Surface:
         self.hints = Hints(self.screen.changed)
         self.tasks = asyncio.TaskGroup()
         self.outbox = Outbox()
-        files = FileIndex(config.cwd, self.safe_environment, use_git=config.inside_git)
+        files = FileIndex(config.cwd, self.programs, self.environment, use_git=config.inside_git)
         self.skills: Sequence[Skill] = ()
         self.composer = Composer(
             config,

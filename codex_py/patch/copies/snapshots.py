@@ -73,8 +73,7 @@ class Snapshots:
         self, home: Path, root: Path, dot_git: Path | None, environment: Mapping[str, str]
     ) -> None:
         self.root = root
-        name = hashlib.sha256(os.fsencode(root)).hexdigest()[:24]
-        self.store = Store(stores(home) / name, root, dot_git, environment)
+        self.store = Store(home, root, dot_git, environment)
         self._list_s = _LIST_FOLDER_S if dot_git is None else _LIST_S
         own = os.path.realpath(home)
         self._own = os.path.relpath(own, root) if Path(own).is_relative_to(root) else None
@@ -266,11 +265,6 @@ def snapshots_of(home: Path, cwd: Path, environment: Mapping[str, str]) -> Snaps
             if (git_folder(root / ".git") / "HEAD").exists():
                 return Snapshots(home, root, root / ".git", environment)
     return Snapshots(home, folder, None, environment)
-
-
-def stores(home: Path) -> Path:
-    """The folder of all stores."""
-    return home / "codex-py" / "undo"
 
 
 def _status(root: Path, name: bytes) -> os.stat_result | None:

@@ -6,7 +6,9 @@ an alternate: what is committed is not copied. What they lose (`git gc`) is copi
 of packs empties the index. The journal has contents of its own, so a copy is not needed once its turn has ended.
 """
 
+import hashlib
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -21,6 +23,7 @@ from codex_py.filesystem.git import common_folder, git_folder
 from codex_py.filesystem.ordinary import read_whole
 from codex_py.filesystem.own import locked, make_private
 from codex_py.patch.git import Git, find_git
+from codex_py.programs import programs_outside
 
 _MAX_KB: Final = 512 * 1024
 """A store that is larger is begun anew by the next session."""
@@ -54,15 +57,18 @@ class Store:
     """The repository with the copies of one work tree. Creating this writes nothing; its methods block, and raise a `SnapshotError`.
 
     Args:
-        path: the folder of the repository. It is complete once it has a HEAD.
+        home: `$CODEX_HOME`, absolute.
         root: top of the work tree, absolute, without links.
         dot_git: the `.git` of the repository; None for a folder that is in none.
     """
 
     def __init__(
-        self, path: Path, root: Path, dot_git: Path | None, environment: Mapping[str, str]
+        self, home: Path, root: Path, dot_git: Path | None, environment: Mapping[str, str]
     ) -> None:
-        self.path = path
+        name = hashlib.sha256(os.fsencode(root)).hexdigest()[:24]
+        self.path = stores(home) / name
+        """The folder of the repository. It is complete once it has a HEAD."""
+        self._home = home
         self._root = root
         self._dot_git = dot_git
         self._environment = environment
@@ -84,9 +90,11 @@ class Store:
             return
         if self._dot_git is None and _is_too_general(self._root, self._environment):
             raise SnapshotError(f"{self._root} is no project", is_too_large=True)
-        git = find_git(self._root, self._environment)
-        if git is None:
-            raise SnapshotError("git is not installed")
+        programs = programs_outside(self._home, self._environment, self._root)
+        try:
+            git = find_git(programs, self._environment)
+        except CodexError as error:
+            raise SnapshotError(str(error)) from error
         variables = {
             **{name: str(self.path) for name in ("GIT_DIR", "HOME", "XDG_CONFIG_HOME")},
             **dict.fromkeys(("GIT_CONFIG_NOSYSTEM", "GIT_ATTR_NOSYSTEM"), "1"),
@@ -95,9 +103,10 @@ class Store:
         }
         variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = self._set_up()
         self._git = replace(git, variables={**git.variables, **variables})
-        words = self.run("count-objects", "-v", is_on_its_own=True).split()
-        is_full = int(words[words.index(b"size:") + 1]) > _MAX_KB
-        if is_full and not any(self.path.glob("*.turn")):
+        printed = self.run("count-objects", "-v", is_on_its_own=True)
+        if (size := re.search(rb"^size: (\d{1,18})$", printed, re.MULTILINE)) is None:
+            raise SnapshotError(f"{git.program} does not answer as git does")
+        if int(size[1]) > _MAX_KB and not any(self.path.glob("*.turn")):
             for path in (self.path / "objects").iterdir():
                 shutil.rmtree(path)
             self.empty()
@@ -185,6 +194,11 @@ class Store:
             return "", b"", excluded
         mark = [found[0].st_ino, found[1].st_ino, found[1].st_mtime_ns]
         return str(objects), str(mark).encode(), excluded
+
+
+def stores(home: Path) -> Path:
+    """The folder of all stores."""
+    return home / "codex-py" / "undo"
 
 
 def _prune(folder: Path, *, but: Path) -> None:

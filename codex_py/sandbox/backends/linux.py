@@ -98,8 +98,13 @@ class BubblewrapBackend:
         self, argv: Sequence[str], view: Layout, cwd: Path, alive: str = ""
     ) -> list[str] | None:
         # No `bwrap` counts that lies where the model can write.
-        outside_of = [*view.roots.all, *([] if cwd == _ROOT else [cwd])]
-        bwrap = find_program("bwrap", self._search_path, outside_of)
+        barred = [*view.roots.all, *([] if cwd == _ROOT else [Path(os.path.realpath(cwd))])]
+
+        def may_use(path: str | Path) -> bool:
+            real = Path(os.path.realpath(path))
+            return not any(real.is_relative_to(folder) for folder in barred)
+
+        bwrap = find_program("bwrap", self._search_path, may_use)
         filter_file = _filter_file(offline=view.offline)
         if bwrap is None or filter_file is None:
             return None

@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import shutil
 import time
 from dataclasses import replace
 from pathlib import PurePath
@@ -14,6 +13,7 @@ from codex_py.errors import ToolError
 from codex_py.execpolicy.place import SYSTEM_FOLDERS
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
+from codex_py.programs import find_program
 from codex_py.protocol.calls import PastCall, PastItems, read_report
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import CommandExecution, ThreadItem
@@ -187,5 +187,5 @@ def _shell_path(wanted: str, own_shell: str) -> str:
     name = PurePath(wanted).name
     if name == PurePath(own_shell).name:
         return own_shell
-    found = shutil.which(name, path=os.pathsep.join(SYSTEM_FOLDERS)) if name in _SHELLS else None
+    found = find_program(name, os.pathsep.join(SYSTEM_FOLDERS)) if name in _SHELLS else None
     return found or "/bin/sh"

@@ -1,7 +1,6 @@
 """Commands that are prompts, and those for the program itself and for taking things out of it."""
 
 import base64
-import os
 import subprocess
 from collections.abc import Container
 from datetime import datetime
@@ -16,7 +15,6 @@ from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.keys import SHORTCUTS
 from codex_py.frontends.tui.panel import Choice, Option
 from codex_py.instructions import instruction_text
-from codex_py.programs import find_program
 from codex_py.protocol import events
 from codex_py.protocol.plans import without_tags
 from codex_py.protocol.stream import Usage
@@ -76,15 +74,16 @@ async def _help(context: CommandContext, _: str) -> None:
 async def _transcript(context: CommandContext, _: str) -> None:
     if not context.conversation.progress.said:
         raise CodexError("nothing has been said yet", code="nothing_said")
-    cwd, environment = context.config.cwd, context.surface.safe_environment
-    pager = find_program("less", environment.get("PATH", os.defpath), [cwd])
-    if pager is None:
-        raise CodexError("there is no `less` to show it with; /export it", code="pager")
+    surface = context.surface
+    try:
+        pager = surface.programs.find("less", surface.environment)
+    except FileNotFoundError as error:
+        raise CodexError("there is no `less` to show it with; /export it", code="pager") from error
     text = "".join(conversation(_document(context))).encode(errors="replace")
 
     def look() -> None:
         # Neither its history file nor its other commands are wanted here.
-        secure = {**environment, "LESSSECURE": "1", "LESSHISTFILE": "-"}
+        secure = {**surface.safe_environment, "LESSSECURE": "1", "LESSHISTFILE": "-"}
         subprocess.run([pager, "-R", "+G"], input=text, env=secure, check=False)
 
     await context.surface.screen.pause(look)

@@ -177,8 +177,10 @@ async def _back(context: CommandContext, _: str) -> None:
 
 
 async def _diff(context: CommandContext, _: str) -> None:
-    cwd, environment = context.config.cwd, context.surface.safe_environment
-    diff = await asyncio.to_thread(changes_since_commit, cwd, environment)
+    surface = context.surface
+    diff = await asyncio.to_thread(
+        changes_since_commit, context.config.cwd, surface.programs, surface.environment
+    )
     if not diff:
         context.transcript.notice("Nothing has been changed since the last commit.")
     else:

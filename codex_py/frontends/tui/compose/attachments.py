@@ -5,7 +5,7 @@ back as one, whatever keys do it. `expand` gives the text for the model, and `sh
 screen, where `Display` puts it.
 """
 
-import os
+import errno
 import re
 import shlex
 import subprocess
@@ -23,7 +23,7 @@ from codex_py.errors import CodexError
 from codex_py.filesystem.ordinary import read_whole
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.fitting import Fragments, fit
-from codex_py.programs import find_program, safe_search_path
+from codex_py.programs import Programs
 from codex_py.protocol.messages import MAX_IMAGE_BYTES
 
 _FIRST, _LAST = 0x100000, 0x10FFFD
@@ -194,22 +194,24 @@ def _image(name: str, cwd: Path) -> Path | None:
         return None
 
 
-def clipboard_image(environment: Mapping[str, str], cwd: Path) -> Path:
+def clipboard_image(programs: Programs, environment: Mapping[str, str]) -> Path:
     """Write the image in the clipboard to a file of the user's own. It blocks for some seconds at most.
 
     Raises:
         CodexError: there is none, or no program to read it with.
     """
-    search_path = environment.get("PATH", os.defpath)
     for variable, (name, *words) in _READERS:
-        program = find_program(name, search_path, [cwd])
-        if program is None or (variable is not None and not environment.get(variable)):
+        if variable is not None and not environment.get(variable):
+            continue
+        try:
+            program = programs.find(name, environment)
+        except FileNotFoundError:
             continue
         try:
             done = subprocess.run(
                 [program, *words],
                 cwd="/",
-                env={**environment, "PATH": safe_search_path(search_path, [cwd])},
+                env=programs.environment(environment),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=_TIMEOUT_S,
@@ -235,8 +237,8 @@ def clipboard_image(environment: Mapping[str, str], cwd: Path) -> Path:
     )
 
 
-def editor_command(environment: Mapping[str, str], cwd: Path) -> list[str]:
-    """The words of `$VISUAL`, else of `$EDITOR`; the program is none that lies in `cwd`.
+def editor_command(programs: Programs, environment: Mapping[str, str]) -> list[str]:
+    """The words of `$VISUAL`, else of `$EDITOR`, with the absolute path of the program.
 
     Raises:
         CodexError: neither is set, or there is no such program.
@@ -248,13 +250,14 @@ def editor_command(environment: Mapping[str, str], cwd: Path) -> list[str]:
         words = []
     if not words:
         raise CodexError("set VISUAL or EDITOR to the editor that you like", code="editor")
-    program = words[0]
-    if not program.startswith("/"):
-        found = find_program(program, environment.get("PATH", os.defpath), [cwd])
-        if found is None:
-            raise CodexError(f"there is no editor {program!r}", code="editor")
-        program = found
-    return [program, *words[1:]]
+    try:
+        if "/" in words[0] and not words[0].startswith("/"):
+            raise FileNotFoundError(errno.ENOENT, "its path is not absolute")
+        return [programs.find(words[0], environment), *words[1:]]
+    except FileNotFoundError as error:
+        raise CodexError(
+            f"there is no editor {words[0]!r}: {error.strerror}", code="editor"
+        ) from error
 
 
 def edited(command: Sequence[str], text: str, environment: Mapping[str, str]) -> str:

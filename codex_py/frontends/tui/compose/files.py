@@ -12,6 +12,7 @@ from typing import Final
 
 from codex_py.errors import CodexError
 from codex_py.patch.git import find_git
+from codex_py.programs import Programs
 
 _BLOCK: Final = 32 * 1024
 """Characters that are searched at once, less than 1 ms: between two, others get their turn."""
@@ -31,8 +32,11 @@ class FileIndex:
     what git would track, else all files that are not hidden.
     """
 
-    def __init__(self, cwd: Path, environment: Mapping[str, str], *, use_git: bool) -> None:
+    def __init__(
+        self, cwd: Path, programs: Programs, environment: Mapping[str, str], *, use_git: bool
+    ) -> None:
         self._cwd = cwd
+        self._programs = programs
         self._environment = environment
         self._use_git = use_git
         # Not the loop's own threads: their work is waited for at the end of the program.
@@ -77,9 +81,10 @@ class FileIndex:
 
     def _tracked(self) -> bytes | None:
         """The names that git lists, each followed by a NUL; None without git."""
-        if not self._use_git or (git := find_git(self._cwd, self._environment)) is None:
+        if not self._use_git:
             return None
         try:
+            git = find_git(self._programs, self._environment)
             done = git.run(self._cwd, "ls-files", "-co", "--exclude-standard", "-z")
         except CodexError:
             return None

@@ -6,11 +6,13 @@ from pathlib import Path
 
 from codex_py.frontends.tui.compose.completion import quoted
 from codex_py.frontends.tui.compose.files import FileIndex
+from codex_py.programs import programs_outside
 
 
 def search(folder: Path, *queries: str, use_git: bool = False) -> list[Sequence[str]]:
     async def ask() -> list[Sequence[str]]:
-        index = FileIndex(folder, os.environ, use_git=use_git)
+        programs = programs_outside(folder, os.environ, folder)
+        index = FileIndex(folder, programs, os.environ, use_git=use_git)
         return [await index.search(query, 5) for query in queries]
 
     return asyncio.run(ask())
@@ -58,7 +60,8 @@ def test_a_question_that_is_overtaken_ends(tmp_path: Path) -> None:
     make(tmp_path, "a.py", "b.py")
 
     async def ask() -> list[Sequence[str]]:
-        index = FileIndex(tmp_path, os.environ, use_git=False)
+        programs = programs_outside(tmp_path, os.environ, tmp_path)
+        index = FileIndex(tmp_path, programs, os.environ, use_git=False)
         return list(await asyncio.gather(index.search("a.py", 5), index.search("b", 5)))
 
     assert asyncio.run(ask()) == [(), ["b.py"]]

@@ -4,6 +4,7 @@ import pytest
 
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.compose.attachments import clipboard_image, image_paths
+from codex_py.programs import programs_outside
 
 
 def test_paths_of_images_are_read_as_terminals_write_them(tmp_path: Path) -> None:
@@ -33,10 +34,11 @@ def test_the_clipboard_is_read_by_a_program_from_outside_of_the_repository(tmp_p
         program = folder / "wl-paste"
         program.write_text("#!/bin/sh\nprintf image\n", encoding="utf-8")
         program.chmod(0o755)
-    environment = {"WAYLAND_DISPLAY": "x", "PATH": str(repository)}
+    environment = {"WAYLAND_DISPLAY": "x", "PATH": str(repository), "HOME": str(tmp_path)}
+    programs = programs_outside(tmp_path, environment, repository)
     with pytest.raises(CodexError, match="wl-paste, xclip or pngpaste"):
-        clipboard_image(environment, repository)
-    image = clipboard_image(environment | {"PATH": f"{repository}:{tools}"}, repository)
+        clipboard_image(programs, environment)
+    image = clipboard_image(programs, environment | {"PATH": f"{repository}:{tools}"})
     assert image.read_bytes() == b"image"
     image.unlink()
 
@@ -45,5 +47,6 @@ def test_a_clipboard_without_an_image_is_told(tmp_path: Path) -> None:
     program = tmp_path / "pngpaste"
     program.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
     program.chmod(0o755)
+    environment = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     with pytest.raises(CodexError, match="no image in the clipboard"):
-        clipboard_image({"PATH": str(tmp_path)}, tmp_path / "elsewhere")
+        clipboard_image(programs_outside(tmp_path, environment), environment)
