@@ -11,6 +11,7 @@ from codex_py.app.features.undo import Undo
 from codex_py.app.loading import load
 from codex_py.app.model import secret_names
 from codex_py.app.options import SessionSetup
+from codex_py.app.user_programs import user_programs
 from codex_py.config.hooks import Hook
 from codex_py.core.context import user_shell
 from codex_py.process.guardian import Guardian
@@ -70,6 +71,11 @@ class HookRuns:
         self._background: set[asyncio.Task[HookRun]] = set()
         secret = secret_names(setup.config)
         self._environment = {n: v for n, v in setup.environment.items() if n not in secret}
+        programs = user_programs(setup.config, self._environment, setup.options.add_dirs)
+        if programs.project_cwd is None:
+            # Hooks run in the working directory, where Python would look first.
+            self._environment = programs.environment(self._environment, "PYTHONPATH")
+            self._environment["PYTHONSAFEPATH"] = "1"
         self._environment["CODEX_HOME"] = str(setup.config.home)
         self._shell = user_shell(setup.environment)
         # If this program is killed, it kills the hooks that run.
