@@ -1,12 +1,19 @@
 """Where the program starts and ends."""
 
+import os
 import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path:
     # `python -m` puts the working directory first, and a repository may hold a `json.py`.
     del sys.path[0]
+if os.environ.get("PYTHONPATH") and not sys.flags.ignore_environment:
+    # It is for the commands: a project may be httpx, or have a `json.py`. It may also list where we and Python are.
+    import site
 
-import os
+    _own = (os.__file__.rpartition("/")[0], site.USER_SITE, *site.getsitepackages())
+    _listed = {*map(os.path.abspath, os.environ["PYTHONPATH"].split(os.pathsep))}
+    _listed -= {*_own, f"{_own[0]}/lib-dynload", __file__.rpartition("/codex_py/")[0]}
+    sys.path[:] = [folder for folder in sys.path if folder not in _listed]
 
 from codex_py import __version__
 

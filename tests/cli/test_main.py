@@ -232,3 +232,28 @@ def test_no_module_of_the_working_directory_is_taken_for_one_of_pythons(tmp_path
         )
         assert (done.returncode, done.stderr) == (0, b"")
     assert not (tmp_path / "found").exists()
+
+
+@pytest.mark.parametrize("how", ["module", "script"])
+def test_nothing_is_imported_from_pythonpath(tmp_path: Path, how: str) -> None:
+    """The project is at work on what we depend on; we are installed elsewhere, and listed too."""
+    project, own = tmp_path / "project", str(Path(codex_py.__file__).parents[1])
+    (project / "httpx").mkdir(parents=True)
+    hostile = "from pathlib import Path\nPath('found').touch()\nraise RuntimeError('half edited')\n"
+    for name in ("httpx/__init__", "json", "pydantic", "typing", "tomllib"):
+        (project / f"{name}.py").write_text(hostile, encoding="ascii")
+    script = tmp_path / "codex-py"
+    script.write_text("import sys\nfrom codex_py.__main__ import main\nsys.exit(main())\n", "ascii")
+    start = ["-m", "codex_py"] if how == "module" else [str(script)]
+    for listed in (".", f":{own}", f"{project}:{own}:{os.path.dirname(os.__file__)}"):  # noqa: PTH120
+        for words in (["--version"], ["exec", "--help"], ["undo", "--list"], ["doctor", "--json"]):
+            done = subprocess.run(
+                [sys.executable, *start, *words],
+                cwd=project,
+                env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PYTHONPATH": listed},
+                capture_output=True,
+                check=False,
+            )
+            assert (b"Traceback" in done.stderr, done.stdout != b"") == (False, True), done.stderr
+        assert b"because of PYTHONPATH, Python may load modules" in done.stdout
+    assert not (project / "found").exists()
