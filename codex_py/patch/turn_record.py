@@ -5,8 +5,8 @@ If the process dies, `recover_turns` makes the entry of the turn later, from wha
 
 import json
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Self
@@ -61,10 +61,10 @@ def recover_turns(
     told: list[str] = []
     for path in sorted(stores(home).glob(f"{own.store.path.name if own else '*'}/*.turn")):
         # One that is locked is of a turn that runs.
-        with suppress(OSError), _opened(path) as descriptor:
-            lock(descriptor, 0)
+        with suppress(OSError), path.open("rb+") as file:
+            lock(file.fileno(), 0)
             try:
-                record = TurnRecord.read(descriptor)
+                record = TurnRecord.read(file.fileno())
                 if own is None and not Path(record.cwd).is_relative_to(cwd):
                     continue
                 _recover(home, record, environment)
@@ -79,19 +79,9 @@ def recover_turns(
 def running_turns(home: Path) -> Iterator[TurnRecord]:
     """The turns that may have changed files, and have not ended."""
     for path in stores(home).glob("*/*.turn"):
-        with suppress(OSError, ValueError, TypeError, LookupError, AttributeError):
-            with _opened(path) as descriptor:
-                record = TurnRecord.read(descriptor)
-            yield record
-
-
-@contextmanager
-def _opened(path: Path) -> Generator[int]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        damages = OSError, ValueError, TypeError, LookupError, AttributeError
+        with suppress(*damages), path.open("rb") as file:
+            yield TurnRecord.read(file.fileno())
 
 
 def _recover(home: Path, record: TurnRecord, environment: Mapping[str, str]) -> None:
@@ -101,13 +91,7 @@ def _recover(home: Path, record: TurnRecord, environment: Mapping[str, str]) -> 
     net = NetChanges()
     net.add(changes.files)
     number = last_turn_number(journal, record.thread_id) + 1
-    turn = TurnOfEntry(
-        record.thread_id,
-        number,
-        tuple(record.patches),
-        tuple(changes.unkept),
-        is_cut_off=True,
-        began=record.began,
-    )
+    parts = tuple(record.patches), tuple(changes.unkept)
+    turn = TurnOfEntry(record.thread_id, number, *parts, is_cut_off=True, began=record.began)
     if net.files() or turn.unkept:
         journal.record(turn_entry(net, changes.folders, turn))

@@ -83,7 +83,7 @@ class TurnRecorder:
         """False if the turn itself may have switched the branch."""
         self._has_run = False
         """True if something ran since the last copy."""
-        self._lives = self._lives.next_turn()
+        self._lives.forget()
         self._folders: list[str] = []
         self._unkept: dict[str, None] = {}
         self._writers: dict[str, Writer] = {}
@@ -126,10 +126,14 @@ class TurnRecorder:
             ]
         return files
 
-    def begin_life(self, *, is_confined: bool) -> None:
-        """Something begins to run that may change files. `is_confined`: but not the folder of the repository."""
+    def will_run(self, *, is_confined: bool) -> None:
+        """Something will run that may change files. `is_confined`: but not the folder of the repository."""
         self._has_run = True
         self._is_confined &= is_confined
+
+    def begin_life(self) -> None:
+        """It begins to run."""
+        self._has_run = True
         self._lives.begin()
 
     def end_life(self) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.errors import CodexError, PatchError
+from codex_py.patch.claims import contested, sessions_at_work
 from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.files.change import Entry, FileChange, State, patched_files
 from codex_py.patch.files.commit import Committed, commit
@@ -52,6 +53,8 @@ class UndoPlan:
     """The changes that the undo makes."""
     unkept: Sequence[str]
     """Absolute paths of files that changed too, and stay as they are."""
+    doubts: Sequence[str]
+    """Sentences that say what others may have changed. To be told, or asked about, before `commit`."""
     journal: Journal
     _undo: Entry
 
@@ -90,7 +93,8 @@ def plan_undo(
         CodexError: there is no such entry, or it is undone already, or its contents were not kept.
     """
     undone = [find_patch(journal, each) for each in (number, *others)]
-    undos = undone_by(entries(journal)[0])
+    known, _ = entries(journal)
+    undos = undone_by(known)
     for entry in undone:
         if later := undos.get(entry.number):
             raise CodexError(
@@ -104,6 +108,8 @@ def plan_undo(
             code="not_undoable",
         )
     made = {folder for entry in undone for folder in entry.made}
+    in_force = [entry for entry in known if entry.number not in undos]
+    taken_back = _taken_back(in_force, undone[0].number)
     edited: list[PatchedFile] = []
     files: list[FileChange] = []
     for change, gap in _joined(undone):
@@ -111,6 +117,8 @@ def plan_undo(
         with Directories() as directories, failing_to("read file", change.path):
             file = _as_it_is(change, made, directories)
         if not _is_as_left(file, change):
+            if not gap and change.location in taken_back and _is_as_before(file, change):
+                continue
             edited.append(PatchedFile.of(Path(file.path), change.new, file.old))
         files.append(_reversed(file, change))
     if edited and not force:
@@ -124,13 +132,53 @@ def plan_undo(
             f"{names} was not undone: the program died in it, so later edits may be among its changes",
             git_diff(patched_files(files), Path(undone[0].cwd)),
         )
+    claims = contested(journal, undone, in_force)
+    claimed = [file for file in files if file.location in claims]
+    if claimed and not force:
+        reasons = "; ".join(dict.fromkeys(claims[file.location] for file in claimed))
+        raise EditedSince(
+            f"{names} {'were' if others else 'was'} not undone: others may have changed "
+            f"{some_of([file.path for file in claimed])}: {reasons}",
+            git_diff(patched_files(claimed), Path(undone[0].cwd)),
+        )
     undo = Entry(files, undone[0].number, also_undoes=[entry.number for entry in undone[1:]])
     for entry in undone:
         undo.obsolete += entry.made[::-1]
         undo.made += entry.obsolete[::-1]
         undo.modes |= entry.modes
-    unkept = [path for entry in undone if entry.turn for path in entry.turn.unkept]
-    return UndoPlan(undone, patched_files(files), unkept, journal, undo)
+    passed = [entry for entry in _done_here(journal, in_force) if _is_passed_over(entry, undone)]
+    turns = [entry.turn for entry in (*passed, *undone) if entry.turn]
+    unkept = list(dict.fromkeys(path for turn in turns for path in turn.unkept))
+    doubts = _doubts(undone, {file.path for file in files}, sessions_at_work(journal, undone))
+    return UndoPlan(undone, patched_files(files), unkept, doubts, journal, undo)
+
+
+def _taken_back(in_force: Sequence[Entry], number: int) -> set[str]:
+    """The files that undos of other entries changed after the one with this number."""
+    undos = [entry for entry in in_force if entry.undoes is not None and entry.number > number]
+    return {change.location for entry in undos for change in entry.changes}
+
+
+def _is_passed_over(entry: Entry, undone: Sequence[Entry]) -> bool:
+    """True for a later turn that changed nothing but what is not kept."""
+    is_undo = undone[0].undoes is not None
+    return not entry.changes and not is_undo and entry.number > undone[0].number
+
+
+def _doubts(undone: Sequence[Entry], changed: set[str], at_work: set[str]) -> list[str]:
+    turns = [entry.turn for entry in undone if entry.turn is not None]
+    unsure = [path for turn in turns for path in turn.unsure if path in changed]
+    others = [path for turn in turns for path in turn.of_others if path not in changed]
+    doubts: list[str] = []
+    if unsure:
+        doubts.append(
+            f"A command of the session, or somebody else while it ran, changed {some_of(unsure)}."
+        )
+    if at_work:
+        doubts.append(f"Session {', '.join(sorted(at_work))} has been at work here since before.")
+    if doubts and others:
+        doubts.append(f"What others changed meanwhile stays as it is: {some_of(others)}.")
+    return doubts
 
 
 def _joined(undone: Sequence[Entry]) -> Iterator[tuple[FileChange, list[PatchedFile]]]:
@@ -246,16 +294,19 @@ def _newest(journal: Journal) -> int:
     undone = undone_by(known)
     in_turns = {number for entry in known if entry.turn for number in entry.turn.patches}
     made = [
-        entry.number
+        entry
         for entry in _done_here(journal, known)
         if entry.undoes is None and entry.number not in in_turns
     ]
-    for number in made:
-        if number not in undone:
-            return number
-    reason = (
-        "everything that was changed is undone" if made else "no patch and no turn changed anything"
-    )
+    for entry in made:
+        if entry.number not in undone and entry.changes:
+            return entry.number
+    if unkept := [path for entry in made if entry.turn for path in entry.turn.unkept]:
+        reason = f"{some_of(list(dict.fromkeys(unkept)))} changed, and was not kept"
+    elif made:
+        reason = "everything that was changed is undone"
+    else:
+        reason = "no patch and no turn changed anything"
     raise CodexError(f"nothing to undo: {reason} in {journal.cwd}", code="no_patch")
 
 
@@ -280,6 +331,12 @@ def _is_as_left(file: FileChange, change: FileChange) -> bool:
     if file.before is None or not change.exists:
         return file.before is None and not change.exists
     return file.before.is_link == change.is_link and file.old == change.new
+
+
+def _is_as_before(file: FileChange, change: FileChange) -> bool:
+    if file.before is None or change.before is None:
+        return file.before is None and change.before is None
+    return file.before.is_link == change.before.is_link and file.old == change.old
 
 
 def _reversed(file: FileChange, change: FileChange) -> FileChange:

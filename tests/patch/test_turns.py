@@ -4,15 +4,18 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from codex_py.errors import CodexError
 from codex_py.patch.copies.lives import Lives
 from codex_py.patch.files.change import Entry, FileChange
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.turns import TurnRecorder
-from codex_py.patch.undo import plan_undo
+from codex_py.patch.undo import EditedSince, plan_undo
+from codex_py.protocol.patched_file import PatchedFile
 from tests.support.patching import patch
 
 
@@ -40,7 +43,7 @@ def write(path: Path, text: str = "new\n") -> None:
 
 def life(root: Path, turn: TurnRecorder, work: Callable[[], object]) -> None:
     """A command that does some work."""
-    turn.begin_life(is_confined=True)
+    turn.begin_life()
     work()
     turn.end_life()
     # The time of a file system passes in steps.
@@ -60,8 +63,8 @@ def ended(turn: TurnRecorder, root: Path) -> tuple[str, Entry]:
     return diff, found.read(found.numbers()[0])
 
 
-def names(root: Path, paths: Sequence[str | FileChange]) -> list[str]:
-    texts = (path if isinstance(path, str) else path.path for path in paths)
+def names(root: Path, paths: Sequence[str | FileChange | PatchedFile]) -> list[str]:
+    texts = (path if isinstance(path, str) else str(path.path) for path in paths)
     return sorted(os.path.relpath(text, root) for text in texts)
 
 
@@ -123,7 +126,7 @@ def test_a_change_in_a_long_command_may_be_that_of_another(
     monkeypatch.setattr("codex_py.patch.copies.lives._LONG_NS", 0)
     turn = recorder(root)
     turn.copy()
-    turn.begin_life(is_confined=True)
+    turn.begin_life()
     passed(root)
     write(root / "mine")
     passed(root)
@@ -141,7 +144,7 @@ def test_what_an_undo_or_a_patch_of_another_did_meanwhile_is_not_the_turns(
         patch(journal(root), "*** Add File: patched", "+x")
     turn = recorder(root)
     turn.copy()
-    turn.begin_life(is_confined=True)
+    turn.begin_life()
     if by_undo:
         plan_undo(journal(root)).commit()
     else:
@@ -165,7 +168,8 @@ def test_a_branch_that_was_switched_makes_changes_doubtful(root: Path, is_confin
         subprocess.run([*git, *words.split()], cwd=root, check=True)
     turn = recorder(root)
     turn.copy()
-    turn.begin_life(is_confined=is_confined)
+    turn.will_run(is_confined=is_confined)
+    turn.begin_life()
     write(root / "mine")
     subprocess.run([*git, "checkout", "-q", "other"], cwd=root, check=True)
     turn.end_life()
@@ -173,3 +177,71 @@ def test_a_branch_that_was_switched_makes_changes_doubtful(root: Path, is_confin
     assert entry.turn is not None
     assert names(root, entry.turn.unsure) == ["mine", "src/a"]
     assert entry.turn.switched == (("main", "other") if is_confined else ())
+
+
+def test_what_two_sessions_may_both_have_changed_is_refused_until_it_is_forced(root: Path) -> None:
+    turns = [recorder(root, name) for name in ("one", "two")]
+    for turn in turns:
+        turn.copy()
+        turn.begin_life()
+    for name in ("mine", "shared"):
+        write(root / name)
+    for turn in turns:
+        turn.end_life()
+        ended(turn, root)
+    with pytest.raises(EditedSince, match="turn 1 of session one may have changed it") as caught:
+        plan_undo(journal(root))
+    assert caught.value.diff.count("diff --git") == 2
+    assert (root / "shared").exists()
+    plan_undo(journal(root), force=True).commit()
+    assert not (root / "shared").exists()
+    # Nothing of the other is left to take back, and nobody edited it.
+    assert plan_undo(journal(root)).changes == []
+
+
+def test_sessions_side_by_side_are_undone_each_by_itself(root: Path) -> None:
+    turns = {name: recorder(root, name) for name in ("mine", "notes")}
+    for turn in turns.values():
+        turn.copy()
+    passed(root)
+    for name, turn in turns.items():
+        life(root, turn, partial(write, root / name))
+    for name, turn in turns.items():
+        assert names(root, ended(turn, root)[1].changes) == [name]
+    plan_undo(journal(root)).commit()
+    assert (root / "mine").read_text(encoding="utf-8") == "new\n"
+    assert (root / "notes").read_text(encoding="utf-8") == "old\n"
+
+
+def test_a_session_that_is_still_at_work_is_told_of_before_an_undo(root: Path) -> None:
+    turn, other = recorder(root), recorder(root, "another")
+    other.copy()
+    turn.copy()
+    life(root, turn, lambda: write(root / "mine"))
+    ended(turn, root)
+    assert plan_undo(journal(root)).doubts == [
+        "Session another has been at work here since before."
+    ]
+    ended_diff = other.end_turn(1, is_new=True)
+    assert (ended_diff, plan_undo(journal(root)).doubts) == ("", [])
+
+
+def test_a_turn_that_changed_only_what_is_not_kept_is_named_and_passed_over(root: Path) -> None:
+    def large() -> None:
+        with (root / "large").open("wb") as file:
+            file.truncate(11 * 1024**2)
+
+    turn = recorder(root)
+    turn.copy()
+    life(root, turn, large)
+    ended(turn, root)
+    with pytest.raises(CodexError, match="large changed, and was not kept"):
+        plan_undo(journal(root))
+    turn.copy()
+    life(root, turn, lambda: write(root / "mine"))
+    ended(turn, root)
+    turn.copy()
+    life(root, turn, (root / "large").unlink)
+    ended(turn, root)
+    plan = plan_undo(journal(root))
+    assert (names(root, plan.changes), names(root, plan.unkept)) == (["mine"], ["large"])

@@ -17,7 +17,13 @@ from codex_py.app.session_tools import SessionTools
 from codex_py.errors import CodexError
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.dispatch import Dispatch, ToolUse, changed_paths
-from codex_py.protocol.events import Event, FilesPatched
+from codex_py.protocol.events import (
+    CommandExecution,
+    Event,
+    FilesPatched,
+    ItemCompleted,
+    ItemStarted,
+)
 from codex_py.protocol.extension import Extension, Thread, TurnStart
 from codex_py.protocol.tools import COMMAND_TOOLS, ToolOutput
 
@@ -42,6 +48,8 @@ class Undo:
         """The number of running calls and hooks that may change files."""
         self._toolboxes: set[SessionTools] = set()
         """Their commands may go on in the background."""
+        self._lives: set[object] = set()
+        """What runs now and may change files."""
         self._copying: asyncio.Task[None] | None = None
         self._copied_at_s = 0.0
         self._copy_took_s = 0.0
@@ -61,8 +69,16 @@ class Undo:
         )
 
     def _watch(self, event: Event) -> None:
-        if isinstance(event, FilesPatched):
-            self._loaded().patched(event.files, event.entry)
+        match event:
+            case FilesPatched(files=files, entry=entry):
+                self._loaded().patched(files, entry)
+            # A command changes files from its start to its end: not while an approval is waited for, and also after its call.
+            case ItemStarted(CommandExecution(id=item)) if self._records:
+                self._top._begin_life((self, item))
+            case ItemCompleted(CommandExecution(id=item)) if self._records:
+                self._top._end_life((self, item))
+            case _:
+                pass
 
     def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
         # While the model thinks: the call that needs it need not wait.
@@ -74,10 +90,17 @@ class Undo:
             if paths is not None or use.call.tool_name == "apply_patch":
                 changes = self.changing(is_known=True) if paths else nullcontext()
             else:
+                is_command = use.call.tool_name in {*COMMAND_TOOLS, "write_stdin"}
                 is_confined, policy = self._is_confined(use), use.context.sandbox_policy
                 is_poll = use.call.tool_name == "write_stdin" and not use.params.chars
-                cannot_change = is_poll or (is_confined and policy.mode == "read-only")
-                changes = nullcontext() if cannot_change else self.changing(is_confined=is_confined)
+                cannot_change = is_command and is_confined and policy.mode == "read-only"
+                changes = (
+                    nullcontext()
+                    if is_poll or cannot_change
+                    else self.changing(
+                        is_command=is_command, is_confined=is_command and is_confined
+                    )
+                )
             async with changes:
                 return await inner(use)
 
@@ -85,33 +108,39 @@ class Undo:
 
     @asynccontextmanager
     async def changing(
-        self, *, is_known: bool = False, is_confined: bool = False
+        self, *, is_known: bool = False, is_command: bool = False, is_confined: bool = False
     ) -> AsyncGenerator[None]:
         """Record, as part of the turn, the changes of a call or a hook that runs within.
 
         Args:
             is_known: the call itself says what it changes, so no copy is needed.
+            is_command: it runs commands, whose items say from when to when.
             is_confined: a sandbox keeps it from writing to the folder of the repository.
         """
-        top, thread = self._top, self._thread
-        assert thread is not None
-        cwd = top._setup.config.cwd
-        # A subagent may have a work tree of its own.
-        if not self._is_on or thread.turn is None or not thread.settings.cwd.is_relative_to(cwd):
+        if not self._records:
             yield
             return
-        await top._begin(self._toolbox, is_known=is_known, is_confined=is_confined)
+        top, life = self._top, None if is_command else object()
+        await top._begin(self._toolbox, life, is_known=is_known, is_confined=is_confined)
         try:
             yield
         finally:
             top._running -= 1
-            top._settle()
+            top._end_life(life)
             if not is_known and top._may_copy:
                 # While the model thinks, so that the turn ends sooner.
                 top._copying = asyncio.create_task(top._copy())
 
+    @property
+    def _records(self) -> bool:
+        """True in a turn in the work tree of the session at the top: a subagent may have one of its own."""
+        thread, cwd = self._thread, self._top._setup.config.cwd
+        if not self._is_on or thread is None or thread.turn is None:
+            return False
+        return thread.settings.cwd.is_relative_to(cwd)
+
     async def _begin(
-        self, toolbox: SessionTools | None, *, is_known: bool, is_confined: bool
+        self, toolbox: SessionTools | None, life: object, *, is_known: bool, is_confined: bool
     ) -> None:
         recorder = self._loaded()
         async with self._lock:
@@ -123,22 +152,34 @@ class Undo:
                 await _to_its_end(asyncio.to_thread(self._make_copy))
             if toolbox is not None:
                 self._toolboxes.add(toolbox)
-            recorder.begin_life(is_confined=is_confined or is_known)
+            recorder.will_run(is_confined=is_confined or is_known)
             self._running += 1
+            if life is not None:
+                self._begin_life(life)
+
+    def _begin_life(self, life: object) -> None:
+        self._lives.add(life)
+        self._loaded().begin_life()
+
+    def _end_life(self, life: object) -> None:
+        self._lives.discard(life)
+        self._settle()
 
     def _settle(self) -> None:
         """End the time in which files may change, if nothing runs any more."""
-        if self._is_quiet:
+        if not self._lives and self._is_idle:
             self._loaded().end_life()
 
     @property
-    def _is_quiet(self) -> bool:
-        return not self._running and all(toolbox.is_idle for toolbox in self._toolboxes)
+    def _is_idle(self) -> bool:
+        """True if no command runs in the background."""
+        return all(toolbox.is_idle for toolbox in self._toolboxes)
 
     @property
     def _may_copy(self) -> bool:
         since_s = time.monotonic() - self._copied_at_s
-        return self._is_quiet and self._copy_took_s < since_s * _MAX_SHARE
+        is_quiet = not self._running and self._is_idle
+        return is_quiet and self._copy_took_s < since_s * _MAX_SHARE
 
     def _make_copy(self) -> None:
         started_s = time.monotonic()
@@ -148,7 +189,7 @@ class Undo:
 
     async def _copy(self) -> None:
         async with self._lock:
-            if self._is_quiet:
+            if not self._running and self._is_idle:
                 await _to_its_end(asyncio.to_thread(self._make_copy))
 
     @asynccontextmanager
@@ -199,14 +240,13 @@ class Undo:
         return self._recorder
 
     def _is_confined(self, use: ToolUse) -> bool:
-        """True for a command that nobody and nothing lets out of its sandbox."""
+        """True if nobody and nothing lets a command out of its sandbox."""
         policy, toolbox = use.context.sandbox_policy, self._toolbox
         is_final = policy.is_final or (
             use.context.approval_policy is ApprovalPolicy.NEVER
             and not (toolbox and toolbox.has_rules)
         )
-        is_command = use.call.tool_name in {*COMMAND_TOOLS, "write_stdin"}
-        return is_command and is_final and policy.mode != "danger-full-access"
+        return is_final and policy.mode != "danger-full-access"
 
     @property
     def _toolbox(self) -> SessionTools | None:

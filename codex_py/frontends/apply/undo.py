@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.config.paths import codex_home, worktrees_folder
+from codex_py.errors import CodexError
 from codex_py.frontends.command_parser import (
     UsageError,
     flag,
@@ -31,6 +34,7 @@ from codex_py.patch.undo import (
     find_patch,
     newest_undo,
     plan_undo,
+    some_of,
     turns_to,
     undone_by,
 )
@@ -120,7 +124,7 @@ def _undo(journal: Journal, options: _RedoOptions, number: int | None, *others: 
             raise EditedSince(f"{error}; {advice}", error.diff) from error
         raise
     if not options.show:
-        return _carry_out(plan, as_json=options.json)
+        return _carry_out(plan, as_json=options.json, asks=not force and os.isatty(0))
     if options.json:
         return print_json({"files": _rows(plan.changes), "diff": plan.diff})
     return print_out(printable(plan.diff))
@@ -162,12 +166,18 @@ def _show(journal: Journal, entry: Entry, *, as_json: bool) -> int:
     return print_out(printable(diff))
 
 
-def _carry_out(plan: UndoPlan, *, as_json: bool) -> int:
+def _carry_out(plan: UndoPlan, *, as_json: bool, asks: bool) -> int:
+    for doubt in plan.doubts:
+        tell(doubt)
+    if plan.doubts and asks:
+        tell("Undo all of it? [y/N]")
+        if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+            raise CodexError("nothing was undone", code="not_agreed")
     committed = plan.commit()
     for note in committed.notes:
         tell(note)
     if plan.unkept:
-        tell(f"Not brought back, because it was too large or unreadable: {', '.join(plan.unkept)}")
+        tell(f"Not brought back, because it is not kept: {some_of(plan.unkept)}")
     if as_json:
         files = _rows(plan.changes)
         numbers = [entry.number for entry in plan.entries]

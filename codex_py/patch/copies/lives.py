@@ -11,7 +11,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Final
 
-_LONG_NS: Final = 1_000_000_000
+_LONG_NS: Final = 2_000_000_000
 """While something runs for longer than this, the user may well save a file."""
 
 
@@ -23,7 +23,7 @@ class Writer(Enum):
 
 
 class Lives:
-    """The times in which something of one turn ran that may have changed files."""
+    """The times in which something of the session ran that may have changed files."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -37,12 +37,9 @@ class Lives:
         """True if something runs."""
         return self._began is not None
 
-    def next_turn(self) -> "Lives":
-        """Those of the next turn: what runs goes on."""
-        lives = Lives(self._root)
-        if self.is_open:
-            lives.begin()
-        return lives
+    def forget(self) -> None:
+        """Drop those that have ended."""
+        self._spans.clear()
 
     def begin(self) -> None:
         if self._began is None:

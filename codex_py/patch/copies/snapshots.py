@@ -3,8 +3,8 @@
 git compares the work tree with an index of our own, so a copy takes as long as looking at what has changed since the
 last one: about 20 ms for 10,000 files where nothing has.
 
-Not kept: empty folders, owners and times; permissions other than the executable bit, unless they are unusual;
-repositories inside of this one; large files; ignored files that are large or in ignored folders.
+Not kept: empty folders, owners and times; what git keeps of repositories inside of this one; large files; ignored files
+that are large or in ignored folders.
 """
 
 import hashlib
@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from codex_py.filesystem.git import git_folder
 from codex_py.filesystem.ordinary import read_whole
+from codex_py.patch.copies.folders import folder_states
 from codex_py.patch.copies.own_files import OwnFiles
 from codex_py.patch.copies.store import SnapshotError, Store
 from codex_py.patch.files.modes import permissions_by_umask
@@ -31,9 +32,8 @@ _MAX_IGNORED: Final = 500
 _MAX_NEW: Final = 100_000
 """Files that one copy may look at."""
 _MAX_NEW_BYTES: Final = 1024 * 1024 * 1024
-_MAX_CHANGED_BYTES: Final = 256 * 1024 * 1024
-"""Contents of the changes between two copies, old and new together."""
 _MAX_HEAD_BYTES: Final = 4096
+_UNTRACKED: Final = ("ls-files", "-z", "-o", "--exclude-standard")
 _LIST_S: Final = 5.0
 _LIST_FOLDER_S: Final = 1.0
 """Outside of a repository, where a folder may hold anything."""
@@ -104,9 +104,9 @@ class Snapshots:
             if self.root / name not in own
         }
         words = ("diff-tree", "-r", "-t", "-z", "--no-renames", "--raw", old.tree, new.tree)
-        if old.tree == new.tree:
-            return Changes([], [], [str(self.root / path) for path in sorted(unkept)])
-        fields = self.store.run(*words, is_on_its_own=True).split(b"\0")
+        fields = list[bytes]()
+        if old.tree != new.tree:
+            fields = self.store.run(*words, is_on_its_own=True).split(b"\0")
         found: list[tuple[str, list[tuple[int, str]]]] = []
         folders: list[str] = []
         for meta, name in zip(fields[::2], fields[1::2], strict=False):
@@ -120,7 +120,8 @@ class Snapshots:
             found.append(
                 (os.fsdecode(name), [(0, i) if stat.S_ISDIR(m) else (m, i) for m, i in sides])
             )
-        blobs = self._blobs({name for _, sides in found for mode, name in sides if mode})
+        found += self._with_new_modes(old, new, {path for path, _ in found})
+        blobs = self.store.blobs({name for _, sides in found for mode, name in sides if mode})
         usual = _usual_modes()
         files: list[PatchedFile] = []
         for path, sides in found:
@@ -143,6 +144,18 @@ class Snapshots:
                 )
         return Changes(files, folders, [str(self.root / path) for path in sorted(unkept)])
 
+    def _with_new_modes(
+        self, old: Snapshot, new: Snapshot, seen: set[str]
+    ) -> Iterable[tuple[str, list[tuple[int, str]]]]:
+        """The files of which nothing but permission bits differ that git does not keep: the same version twice."""
+        names = {name for name, _ in set(old.modes.items()) ^ set(new.modes.items())} - seen
+        words = ("ls-tree", "-r", "-z", "--full-tree", new.tree)
+        for line in self.store.names(*words, is_on_its_own=True) if names else ():
+            meta, _, name = line.partition(b"\t")
+            if (path := os.fsdecode(name)) in names and self.root / path not in OwnFiles():
+                mode, _, blob = meta.decode().split()
+                yield path, [(int(mode, 8), blob)] * 2
+
     def branch(self) -> str:
         """The branch that is checked out, or the commit; empty if there is no repository."""
         with suppress(OSError, ValueError):
@@ -155,7 +168,7 @@ class Snapshots:
         return set(map(os.fsdecode, self.store.names("ls-files", "-z", "--", *paths)))
 
     def _take(self) -> Snapshot:
-        tree, modes, known, left_before = self._state()
+        tree, modes, known, left_before, folders, inner = self._state()
         # Side by side: each spends its time in the file system.
         with ThreadPoolExecutor(1) as pool:
             listing = pool.submit(
@@ -169,10 +182,8 @@ class Snapshots:
             # Files that were too large may be smaller now.
             limits |= dict.fromkeys(left_before, _MAX_IGNORED_BYTES)
         else:
-            words = ("ls-files", "-z", "-o", "--exclude-standard")
-            ignored = [n for n in self._names(*words, "-i", "--directory") if n[-1:] != b"/"]
-            limits |= dict.fromkeys(ignored[:_MAX_IGNORED], _MAX_IGNORED_BYTES)
-            limits |= dict.fromkeys(self._names(*words), _MAX_FILE_BYTES)
+            found, folders, inner = self._untracked(inner)
+            limits |= found
         if len(limits) > _MAX_NEW:
             raise SnapshotError(f"{self.root} has too many files", is_too_large=True)
         copied: list[bytes] = []
@@ -195,11 +206,18 @@ class Snapshots:
                         modes[path] = bits
             else:
                 left_out.append(name)
-                if not stat.S_ISDIR(found.st_mode) or name[-1:] == b"/":
+                if not stat.S_ISDIR(found.st_mode):
                     is_file = stat.S_ISREG(found.st_mode)
                     unkept[os.fsdecode(name)] = (
                         (found.st_size, found.st_mtime_ns) if is_file else (0, 0)
                     )
+        others_own = [name for name in folders if not (own and own.startswith(name))]
+        unkept |= folder_states(self.root, others_own) | {
+            # What git keeps there is not copied.
+            f"{os.fsdecode(name)}.git": (0, 0)
+            for name in inner
+            if _status(self.root, name + b".git")
+        }
         removed = set(changed).intersection(left_out)
         has_changed = bool(copied or removed or not tree)
         if has_changed:
@@ -207,7 +225,8 @@ class Snapshots:
         if has_changed or may_be_new:
             # After copying, the listed files are no longer untracked.
             listed = "" if has_changed and may_be_new else others
-            state = [tree, modes, listed, [os.fsdecode(name) for name in left_out]]
+            names = ([os.fsdecode(name) for name in some] for some in (left_out, folders, inner))
+            state = [tree, modes, listed, *names]
             (self.store.path / "state").write_text(json.dumps(state), encoding="ascii")
         return Snapshot(tree, modes, unkept)
 
@@ -222,38 +241,43 @@ class Snapshots:
         words = ("write-tree", "--missing-ok")
         return self.store.run(*words, is_on_its_own=True).decode().strip()
 
-    def _state(self) -> tuple[str, dict[str, int], str, list[bytes]]:
-        """The state of the last copy: tree, unusual modes, a digest of the untracked names, and the files left out."""
+    def _untracked(
+        self, inner: Sequence[bytes]
+    ) -> tuple[dict[bytes, int], list[bytes], list[bytes]]:
+        """The files that are not in the index, with how large they may be; the ignored folders; and the repositories
+        inside of this one, with those that are known."""
+        words = ("-i", "--directory", "--no-empty-directory")
+        ignored = self._names(*_UNTRACKED, *words)
+        folders = [name for name in ignored if name[-1:] == b"/"]
+        files = [name for name in ignored if name[-1:] != b"/"][:_MAX_IGNORED]
+        limits = dict.fromkeys(files, _MAX_IGNORED_BYTES)
+        untracked = self._with_inner(self._names(*_UNTRACKED))
+        limits |= {name: _MAX_FILE_BYTES for name in untracked if name[-1:] != b"/"}
+        return limits, folders, [*inner, *(name for name in untracked if name[-1:] == b"/")]
+
+    def _with_inner(self, names: Sequence[bytes]) -> list[bytes]:
+        """Add the files of repositories inside of this one, of which git lists only the folders: `inner/`."""
+        found = list(names)
+        for folder in found:
+            if folder[-1:] == b"/" and len(found) < _MAX_NEW:
+                files = self.store.names(*_UNTRACKED, timeout_s=self._list_s, inner=folder)
+                found += [folder + name for name in files]
+        return found
+
+    def _state(self) -> tuple[str, dict[str, int], str, *tuple[list[bytes], ...]]:
+        """The state of the last copy: tree, unusual modes, a digest of the untracked names; the files left out, ignored
+        folders, and folders of repositories inside of this one."""
         try:
-            tree, modes, others, left_out = json.loads((self.store.path / "state").read_bytes())
+            tree, modes, others, *lists = json.loads((self.store.path / "state").read_bytes())
+            lists = [[os.fsencode(name) for name in names] for names in lists]
+            left_out, folders, inner = lists
         except (OSError, ValueError):
-            return "", {}, "", []
-        return tree, modes, others, [os.fsencode(name) for name in left_out]
+            self.store.empty()
+            return "", {}, "", [], [], []
+        return tree, modes, others, left_out, folders, inner
 
     def _names(self, *words: str) -> list[bytes]:
         return self.store.names(*words, timeout_s=self._list_s)
-
-    def _blobs(self, ids: set[str]) -> dict[str, bytes]:
-        """Contents by object id, without those that are missing, damaged, or beyond the bound."""
-        stdin = "".join(f"{name}\n" for name in sorted(ids)).encode()
-        total, readable = 0, list[str]()
-        for line in self.store.run("cat-file", "--batch-check", stdin=stdin).decode().splitlines():
-            name, kind, *size = line.split()
-            if kind == "blob" and total + int(size[0]) <= _MAX_CHANGED_BYTES:
-                total += int(size[0])
-                readable.append(name)
-        stdin = "".join(f"{name}\n" for name in readable).encode()
-        data, at = self.store.run("cat-file", "--batch", stdin=stdin), 0
-        blobs: dict[str, bytes] = {}
-        for name in readable:
-            start = data.index(b"\n", at) + 1
-            size = int(data[at:start].split()[2])
-            contents, at = data[start : start + size], start + size + 1
-            # The user's repository may hold anything under this name.
-            digest = hashlib.sha1(b"blob %d\0" % size + contents, usedforsecurity=False)
-            if digest.hexdigest() == name:
-                blobs[name] = contents
-        return blobs
 
 
 def snapshots_of(home: Path, cwd: Path, environment: Mapping[str, str]) -> Snapshots:

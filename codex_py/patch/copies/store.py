@@ -16,7 +16,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from codex_py.errors import CodexError
 from codex_py.filesystem.git import common_folder, git_folder
@@ -29,6 +29,8 @@ _MAX_KB: Final = 512 * 1024
 """A store that is larger is begun anew by the next session."""
 _MAX_STORES: Final = 20
 _MAX_AGE_S: Final = 30 * 24 * 3600
+_MAX_CHANGED_BYTES: Final = 256 * 1024 * 1024
+"""Contents of the changes between two copies, old and new together."""
 _LOCK_PATIENCE_S: Final = 5.0
 _PATIENCE_S: Final = 20.0
 _MAX_SETTINGS_BYTES: Final = 1024 * 1024
@@ -117,20 +119,26 @@ class Store:
         stdin: bytes = b"",
         timeout_s: float = _PATIENCE_S,
         is_on_its_own: bool = False,
+        inner: bytes = b"",
     ) -> bytes:
         """The output of a git command in the work tree. Paths are literal, and never patterns.
 
-        `is_on_its_own`: run without the objects of the user's repository, which trees do not need.
+        Args:
+            is_on_its_own: run without the objects of the user's repository, which trees do not need.
+            inner: a folder with a repository of its own. It becomes the work tree, with an empty index.
         """
         if self._git is None:
             with self.locked():
                 self.open()
         assert self._git is not None
-        git = self._git
+        git, root = self._git, self._root / os.fsdecode(inner)
         if is_on_its_own:
             git = replace(git, variables={**git.variables, "GIT_ALTERNATE_OBJECT_DIRECTORIES": ""})
+        if inner:
+            places = {"GIT_WORK_TREE": str(root), "GIT_INDEX_FILE": str(self.path / "none")}
+            git = replace(git, variables={**git.variables, **places})
         try:
-            done = git.run(self._root, *words, stdin=stdin, timeout_s=timeout_s)
+            done = git.run(root, *words, stdin=stdin, timeout_s=timeout_s)
         except CodexError as error:
             if isinstance(error.__cause__, subprocess.TimeoutExpired):
                 raise SnapshotError(
@@ -142,9 +150,31 @@ class Store:
             raise SnapshotError(f"git cannot copy {self._root}: {reason}")
         return done.stdout
 
-    def names(self, *words: str, timeout_s: float = _PATIENCE_S) -> list[bytes]:
-        """The output of a command with `-z`."""
-        return [name for name in self.run(*words, timeout_s=timeout_s).split(b"\0") if name]
+    def names(self, *words: str, **options: Any) -> list[bytes]:
+        """The output of a command with `-z`. `options`: as for `run`."""
+        return [name for name in self.run(*words, **options).split(b"\0") if name]
+
+    def blobs(self, ids: set[str]) -> dict[str, bytes]:
+        """Contents by object id, without those that are missing, damaged, or beyond the bound."""
+        stdin = "".join(f"{name}\n" for name in sorted(ids)).encode()
+        total, readable = 0, list[str]()
+        for line in self.run("cat-file", "--batch-check", stdin=stdin).decode().splitlines():
+            name, kind, *size = line.split()
+            if kind == "blob" and total + int(size[0]) <= _MAX_CHANGED_BYTES:
+                total += int(size[0])
+                readable.append(name)
+        stdin = "".join(f"{name}\n" for name in readable).encode()
+        data, at = self.run("cat-file", "--batch", stdin=stdin), 0
+        blobs: dict[str, bytes] = {}
+        for name in readable:
+            start = data.index(b"\n", at) + 1
+            size = int(data[at:start].split()[2])
+            contents, at = data[start : start + size], start + size + 1
+            # The user's repository may hold anything under this name.
+            digest = hashlib.sha1(b"blob %d\0" % size + contents, usedforsecurity=False)
+            if digest.hexdigest() == name:
+                blobs[name] = contents
+        return blobs
 
     def empty(self) -> None:
         """Make the next copy look at every file."""

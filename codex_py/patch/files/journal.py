@@ -55,7 +55,7 @@ class Journal:
     """
 
     def __init__(self, home: Path, cwd: Path) -> None:
-        self.cwd = cwd
+        self.home, self.cwd = home, cwd
         self._folder = home / "codex-py" / "journal"
 
     def recover(self) -> list[str]:

@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
@@ -143,7 +144,7 @@ def test_what_is_not_kept_is_named_if_it_changed(root: Path):
     (root / ".log" / "many.log").touch()
     snapshots = copies(root)
     before = snapshots.take()
-    assert set(before.unkept) == {"large", "nested/"}
+    assert set(before.unkept) == {"large", "nested/.git", ".log/"}
     (root / "large").unlink()
     (root / ".GIT" / "config").unlink()
     assert snapshots.changes(before, snapshots.take()) == ([], [], [str(root / "large")])
@@ -308,3 +309,62 @@ def test_a_store_that_is_too_large_is_begun_anew(
     assert later.take() == before
     assert not mark.exists()
     assert later.changes(before, later.take()) == ([], [], [])
+
+
+def wait_for_the_next_second(path: Path) -> None:
+    deadline = time.monotonic() + 10
+    while time.time() < int(path.stat().st_ctime) + 1.01 and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def test_permissions_that_git_does_not_keep_are_kept(root: Path):
+    snapshots = copies(root)
+    before = snapshots.take()
+    # git compares times in seconds.
+    wait_for_the_next_second(root / "a")
+    (root / "a").chmod(0o600)
+    changes = snapshots.changes(before, middle := snapshots.take())
+    private = (stat.S_IFREG | 0o600, b"a\n")
+    assert changed(root, changes) == [("a", (FILE, b"a\n"), private)]
+    wait_for_the_next_second(root / "a")
+    (root / "a").chmod(0o644)
+    changes = snapshots.changes(middle, snapshots.take())
+    assert changed(root, changes) == [("a", private, (FILE, b"a\n"))]
+
+
+def test_repositories_inside_of_this_one_are_copied_too(root: Path):
+    for name in ("inner", "inner/deeper"):
+        (root / name).mkdir()
+        git(root / name, "init", "-q")
+        (root / name / "a").write_text("a\n", encoding="utf-8")
+    (root / "inner/.gitignore").write_text("*.o\n", encoding="utf-8")
+    snapshots = copies(root)
+    before = snapshots.take()
+    (root / "inner/a").write_text("b\n", encoding="utf-8")
+    (root / "inner/new").touch()
+    (root / "inner/x.o").touch()
+    changes = snapshots.changes(before, middle := snapshots.take())
+    assert changed(root, changes) == [
+        ("inner/a", (FILE, b"a\n"), (FILE, b"b\n")),
+        ("inner/new", None, (FILE, b"")),
+        ("inner/x.o", None, (FILE, b"")),
+    ]
+    shutil.rmtree(root / "inner/deeper")
+    changes = copies(root).changes(middle, copies(root).take())
+    assert [name for name, *_ in changed(root, changes)] == ["inner/deeper/a"]
+    assert changes.unkept == [str(root / "inner/deeper/.git")]
+
+
+def test_ignored_folders_are_named_if_they_changed(root: Path):
+    (root / ".gitignore").write_text("build/\ncache/\nsame/\n", encoding="utf-8")
+    for name in ("build/deep", "cache", "same"):
+        (root / name).mkdir(parents=True)
+        (root / name / "x").touch()
+    snapshots = copies(root)
+    before = snapshots.take()
+    (root / "build/deep/x").write_text("x", encoding="utf-8")
+    (root / "cache/x").unlink()
+    # The time of a file system passes in steps.
+    os.utime(root / "build/deep/x")
+    changes = snapshots.changes(before, snapshots.take())
+    assert changes == ([], [], [str(root / "build"), str(root / "cache")])

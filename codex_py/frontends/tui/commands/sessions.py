@@ -198,10 +198,12 @@ async def _take_back(context: CommandContext, *, redo: bool) -> None:
         entry = find_patch(journal, newest_undo(journal) if redo else None)
         return journal, entry.number, find_patch(journal, entry.undoes) if redo else entry
 
-    def work(*, force: bool = False) -> tuple[UndoPlan, str]:
-        plan = plan_undo(journal, number, force=force)
+    def carried_out(plan: UndoPlan) -> str:
         plan.commit()
-        return plan, some_of([os.path.relpath(change.path, cwd) for change in plan.changes])
+        return some_of([os.path.relpath(change.path, cwd) for change in plan.changes])
+
+    def plan_it(*, force: bool = False) -> UndoPlan:
+        return plan_undo(journal, number, force=force)
 
     async def confirmed(title: str, reason: str) -> bool | None:
         question: Fragments = [("bold", title), ("", f"\n\n{reason}")]
@@ -217,13 +219,16 @@ async def _take_back(context: CommandContext, *, redo: bool) -> None:
     ):
         return
     try:
-        plan, paths = await asyncio.to_thread(work)
+        plan = await asyncio.to_thread(plan_it)
+        if plan.doubts and not await confirmed("Undo all of it?", "\n".join(plan.doubts)):
+            return
     except EditedSince as error:
         context.transcript.notice(str(error), "warning")
         context.transcript.print(diff_cell(error.diff, fold=False))
         if not await confirmed("Do it all the same?", "What it replaces is kept."):
             return
-        plan, paths = await asyncio.to_thread(work, force=True)
+        plan = await asyncio.to_thread(plan_it, force=True)
+    paths = await asyncio.to_thread(carried_out, plan)
     context.transcript.notice(f"{'Made again' if redo else 'Undid'} {what}: {paths}")
     if plan.unkept:
         context.transcript.notice(f"Not brought back: {some_of(plan.unkept)}")
