@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, takewhile
+from itertools import takewhile
 from typing import Any, cast
 
 from codex_py.protocol.json_fields import lenient_integer, objects
@@ -150,9 +150,21 @@ def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
 
 
 def by_response(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """Group the entries that have a place by their response; the others stand between these groups."""
-    for _, group in groupby(entries, lambda entry: entry.place and entry.place.response):
-        yield list(group)
+    """Group the entries that have a place by their response; the others stand between these groups, also one that a damaged line has
+    put within a response: it comes behind it."""
+    response: list[Entry] = []
+    others: list[Entry] = []
+    number = 0
+    for entry in entries:
+        if entry.place is None:
+            others.append(entry)
+            continue
+        if not response or number != entry.place.response:
+            yield from (response, others)
+            response, others = [], []
+        number = entry.place.response
+        response.append(entry)
+    yield from (response, others)
 
 
 def _in_order(entries: Sequence[Entry]) -> Iterator[Entry]:

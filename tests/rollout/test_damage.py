@@ -1,6 +1,7 @@
 """A damaged line costs itself alone: what is left of a session can be sent."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -87,6 +88,10 @@ def garbage(line: bytes) -> bytes:
     return line[:20] + b"\xff\0\x80" * 9 + line[47:]
 
 
+def without_place(line: bytes) -> bytes:
+    return re.sub(rb'"place":\[[^]]*\],', b"", line)
+
+
 LOSSES: dict[str, Callable[[list[bytes], int], list[bytes]]] = {
     "lost": lambda lines, n: replaced(lines, n),
     "torn": lambda lines, n: replaced(lines, n, lines[n][: len(lines[n]) // 2]),
@@ -95,6 +100,10 @@ LOSSES: dict[str, Callable[[list[bytes], int], list[bytes]]] = {
     "zeros": lambda lines, n: replaced(lines, n, b"\0" * len(lines[n])),
     "half overwritten": lambda lines, n: replaced(lines, n, lines[1][:60] + lines[n][60:]),
     "no id": lambda lines, n: replaced(lines, n, lines[n].replace(b'"call_id":"', b'"call_no":"')),
+    "no place": lambda lines, n: replaced(lines, n, without_place(lines[n])),
+    "no place and no id": lambda lines, n: replaced(
+        lines, n, without_place(lines[n]).replace(b'"call_id":"', b'"call_no":"')
+    ),
     "a number as id": lambda lines, n: replaced(
         lines, n, lines[n].replace(b'"call_id":"', b'"call_id":7,"was":"')
     ),
