@@ -5,8 +5,9 @@ import contextvars
 import inspect
 import threading
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from types import GeneratorType
 from typing import Any, Final, cast
 
 from pydantic_core import to_jsonable_python
@@ -26,6 +27,8 @@ from codex_py.tools.truncate import truncate_output
 
 _SERVER: Final = "python"
 """The server that thread items name."""
+_MAX_ITERATED_BYTES: Final = 64 << 20
+"""Of what a generator yields, with 64 bytes for each value."""
 
 
 class PythonTool:
@@ -86,10 +89,11 @@ class PythonTool:
             if inspect.iscoroutinefunction(function):
                 result: Any = function(**arguments)
             else:
-                result = await _in_thread(function, arguments)
+                result = await _in_thread(lambda: _content(function(**arguments)))
             if inspect.isawaitable(result):
-                result = await result
-            return _content(result)
+                returned = await result
+                result = await _in_thread(lambda: _content(returned))
+            return result
         except (CodexError, ToolError):
             raise
         except asyncio.CancelledError as error:
@@ -101,7 +105,7 @@ class PythonTool:
             raise _failure(error) from error
 
 
-async def _in_thread(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+async def _in_thread(function: Callable[[], Any]) -> Any:
     """Call a function in a daemon thread: it cannot fill the pool of the loop, and the program can exit before it ends."""
     # Not the exception itself: a future takes no StopIteration.
     ended: Future[tuple[Any, BaseException | None]] = Future()
@@ -111,7 +115,7 @@ async def _in_thread(function: Callable[..., Any], arguments: Mapping[str, Any])
 
     def run() -> None:
         try:
-            outcome = (variables.run(function, **arguments), None)
+            outcome = (variables.run(function), None)
         except BaseException as error:  # noqa: BLE001 (it is raised in the task)
             outcome = (None, error)
         ended.set_result(outcome)
@@ -131,12 +135,38 @@ def _failure(error: BaseException) -> ToolError:
     return ToolError(text, code="ToolFailed")
 
 
-def _content(result: Any) -> list[dict[str, Any]]:
+def _content(result: Any) -> Any:
+    """Content entries of an MCP result; an awaitable as it is."""
+    if inspect.isawaitable(result):
+        return result
+    result = _without_iterators(result)
     is_list = isinstance(result, list | tuple)
     parts = cast("Sequence[Any]", result) if is_list else ()
     if any(isinstance(part, bytes) for part in parts):
         return [_part(part) for part in parts]
     return [_part(result)]
+
+
+def _without_iterators(value: Any) -> Any:
+    """The value with a list in the place of each generator, which may have no end."""
+    match value:
+        case dict():
+            fields = cast("dict[Any, Any]", value)
+            return {key: _without_iterators(each) for key, each in fields.items()}
+        case list() | tuple():
+            return [_without_iterators(each) for each in cast("Sequence[Any]", value)]
+        case GeneratorType():
+            values: list[Any] = []
+            room = _MAX_ITERATED_BYTES
+            for each in cast("Iterator[Any]", value):
+                room -= 64 + (len(each) if isinstance(each, str | bytes) else 0)
+                if room < 0:
+                    text = f"it returned a generator of more than {_MAX_ITERATED_BYTES >> 20} MB"
+                    raise ToolError(text, code="ToolFailed")
+                values.append(_without_iterators(each))
+            return values
+        case _:
+            return value
 
 
 def _part(value: Any) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 import asyncio
 import json
 import threading
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 
@@ -372,3 +373,46 @@ def test_a_call_is_shown_again_as_it_was_live() -> None:
         *(live.server, live.tool, live.arguments),
         live.status,
     )
+
+
+def test_an_endless_generator_is_bounded_wherever_it_is() -> None:
+    def endless() -> Iterator[int]:
+        yield from count()
+
+    def within() -> Any:
+        return {"lines": [(text for text in repeat("x" * 1_000_000))]}
+
+    async def later() -> Any:
+        return endless()
+
+    for function in (endless, within, later):
+        text = "[ERROR:ToolFailed] it returned a generator of more than 64 MB"
+        assert run(function).output == text
+
+
+def test_a_generator_is_iterated_in_the_thread_of_the_function() -> None:
+    def lines() -> Iterator[Any]:
+        yield threading.current_thread() is threading.main_thread()
+        yield from ("a", {"b": (n for n in range(2))})
+
+    assert run(lines).output == '[false,"a",{"b":[0,1]}]'
+
+
+def test_a_generator_that_does_not_end_is_left_alone_when_its_call_is_cancelled() -> None:
+    begun, released = threading.Event(), threading.Event()
+
+    def waits() -> Iterator[bool]:
+        begun.set()
+        yield released.wait(30)
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(call(waits))
+        await asyncio.to_thread(begun.wait, 10)
+        task.cancel()
+        async with asyncio.timeout(10):
+            await asyncio.gather(task, return_exceptions=True)
+
+    try:
+        asyncio.run(cancelled())
+    finally:
+        released.set()
