@@ -75,12 +75,26 @@ def input_image(url: str, detail: str) -> dict[str, Any]:
 def estimated_tokens(items: Iterable[EncodedItem]) -> int:
     size = images = 0
     for item in items:
-        size += len(item)
-        if b"data:image/" in item:
-            found = re.findall(rb'data:image/[^"]+', item)
-            size -= sum(map(len, found))
-            images += len(found)
+        found = _images(item)
+        size += len(item) - sum(map(len, found))
+        images += len(found)
     return size // _BYTES_PER_TOKEN + images * _IMAGE_TOKENS
+
+
+def text_tokens(items: Iterable[EncodedItem]) -> int:
+    """An estimate of the text alone: a provider may make little of images, and nothing of earlier reasoning."""
+    return (
+        sum(
+            len(item) - sum(map(len, _images(item)))
+            for item in items
+            if b'"encrypted_content"' not in item and b'"type":"reasoning"' not in item
+        )
+        // _BYTES_PER_TOKEN
+    )
+
+
+def _images(item: EncodedItem) -> list[bytes]:
+    return re.findall(rb'data:image/[^"]+', item) if b"data:image/" in item else []
 
 
 def replace_surrogates(value: Any) -> Any:

@@ -84,8 +84,12 @@ class Prompt:
 
     @property
     def estimated_tokens(self) -> int:
-        head = f"{self.instructions}{self.tools}".encode(errors="replace")
-        return estimated_tokens([EncodedItem(head), *self.input])
+        return estimated_tokens([self.head, *self.input])
+
+    @property
+    def head(self) -> EncodedItem:
+        """What comes before the input, for estimates."""
+        return EncodedItem(f"{self.instructions}{self.tools}".encode(errors="replace"))
 
 
 @frozen

@@ -17,6 +17,13 @@ from codex_py.app.options import SessionSetup
 from codex_py.errors import CodexError, ConfigError
 from codex_py.protocol.event_data import event_data
 from codex_py.protocol.mcp import DecliningElicitor
+from codex_py.protocol.messages import (
+    EncodedItem,
+    encode_json,
+    input_image,
+    message,
+    text_tokens,
+)
 from codex_py.protocol.stream import Usage
 from codex_py.testing import (
     Pause,
@@ -276,6 +283,65 @@ def test_a_cache_larger_than_the_input_gives_nothing_back(place: Workplace) -> N
     assert told.last["usage"]["cached_input_tokens"] == told.last["usage"]["input_tokens"]
 
 
+def test_the_cache_of_a_request_has_no_more_than_the_response_before_left_there(
+    place: Workplace,
+) -> None:
+    replies = [
+        [
+            *ev_function_call(f"c{number}", "exec_command", {"cmd": f"echo {number}"}),
+            ev_completed(input_tokens=tokens, cached=tokens, output_tokens=10),
+        ]
+        for number, tokens in enumerate([10_000, 100_000, 100_000])
+    ]
+    prices = 'model_prices."gpt-5.5"={input=10.0,cached_input=0.0,output=0.0}'
+    end = [*ev_message("done"), ev_completed(input_tokens=100_000, cached=100_000)]
+    told = talk(place, ScriptedServer([*replies, end]), "max_cost=1000", prices)
+    assert told.budget is not None
+    # Of the second request 10,010 tokens were in a cache at most; all of the later ones.
+    (meter,) = told.budget.meters
+    assert round(meter.used * 1e6) == 10 * (100_000 - 10_010)
+    assert told.last["usage"]["cached_input_tokens"] == 310_000
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [{"output_tokens": 20}, {"input_tokens": 1, "output_tokens": 1}, {"input_tokens": 10**400}],
+)
+@pytest.mark.parametrize("limit", ["max_tokens=30_000", "max_cost=0.3"])
+def test_a_server_that_leaves_tokens_out_does_not_lift_the_limits(
+    place: Workplace, usage: Any, limit: str
+) -> None:
+    replies = [
+        [
+            *ev_function_call(f"c{number}", "exec_command", {"cmd": f"echo {number}"}),
+            ev_completed(**{"input_tokens": 0, "output_tokens": 1, **usage}),
+        ]
+        for number in range(20)
+    ]
+    prices = 'model_prices."gpt-5.5"={input=10.0,cached_input=10.0,output=100.0}'
+    told = talk(place, ScriptedServer(replies), limit, prices)
+    assert told.last["type"] == "turn.failed"
+    assert told.error[1] == 54
+
+
+def test_a_long_answer_counts_also_if_the_server_counts_it_as_a_word(place: Workplace) -> None:
+    said = [*ev_message("word " * 8000), ev_completed(input_tokens=10_000, output_tokens=1)]
+    told = talk(place, ScriptedServer([said]), "max_tokens=900_000")
+    assert told.budget is not None
+    assert [meter.used for meter in told.budget.meters] == [10_000 + 5_000]
+    assert told.last["usage"]["output_tokens"] == 1
+
+
+def test_images_and_reasoning_are_not_estimated() -> None:
+    image = message("user", [input_image(f"data:image/png;base64,{'A' * 40_000}", "auto")])
+    reasoning: dict[str, Any] = {
+        "type": "reasoning",
+        "summary": [],
+        "encrypted_content": "A" * 40_000,
+    }
+    assert text_tokens([image, EncodedItem(encode_json(reasoning))]) < 100
+
+
 @pytest.mark.parametrize(
     ("wire", "name"),
     [
@@ -310,15 +376,16 @@ def test_the_model_is_told_once_to_come_to_an_end(place: Workplace) -> None:
 
 
 def test_the_budget_of_codex_tells_what_is_left(place: Workplace) -> None:
-    # As the tokens in Codex's own test by hand: 700, 1,300 and 1,900 of them weighted.
+    # As the tokens in Codex's own test by hand: 7,000, 13,000 and 19,000 of them weighted.
     def step(number: int) -> list[Any]:
         call = ev_function_call(f"c{number}", "exec_command", {"cmd": f"true {number}"})
-        usage = ev_completed(input_tokens=1000 * number, cached=400 * number, output_tokens=100)
+        tokens = 10_000 * number
+        usage = ev_completed(input_tokens=tokens, cached=tokens * 2 // 5, output_tokens=1000)
         return [ev_created(), *call, usage]
 
     rollout = (
-        "features.rollout_budget={enabled=true, limit_tokens=50_000,"
-        " reminder_at_remaining_tokens=[48_500, 2]}"
+        "features.rollout_budget={enabled=true, limit_tokens=500_000,"
+        " reminder_at_remaining_tokens=[485_000, 2]}"
     )
     server = ScriptedServer([step(1), step(2), step(3), done()])
     told = talk(place, server, "loop_guard=true", rollout)
@@ -326,7 +393,7 @@ def test_the_budget_of_codex_tells_what_is_left(place: Workplace) -> None:
     assert notes(server, "rollout_budget") == [
         f"<rollout_budget>\nYou have {left} weighted tokens left in the shared session token"
         " budget.\n</rollout_budget>"
-        for left in (50_000, 48_000)
+        for left in (500_000, 480_000)
     ]
 
 
@@ -334,10 +401,13 @@ def test_a_refused_request_counts_nothing_and_a_broken_one_what_came(place: Work
     refused = Reply(status=503, body=b'{"error": {"message": "busy"}}')
     retries = "model_providers.mock.request_max_retries=1"
     told = talk(
-        place, ScriptedServer([refused, done()]), "max_tokens=900_000, max_turns=1", retries
+        place,
+        ScriptedServer([refused, done(10_000)]),
+        "max_tokens=900_000, max_turns=1",
+        retries,
     )
     assert told.budget is not None
-    assert [meter.used for meter in told.budget.meters] == [1, 110]
+    assert [meter.used for meter in told.budget.meters] == [1, 10_010]
     broken = Reply(events=[ev_created(), *runs(1)[1:-1]], cut=True)
     told = talk(place, ScriptedServer([broken, done()]), "max_tokens=900_000")
     assert told.budget is not None

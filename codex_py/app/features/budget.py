@@ -19,7 +19,8 @@ from codex_py.config.check import dotted
 from codex_py.errors import CodexError, ConfigError, ExitCode, ModelError
 from codex_py.model.known_models import Price, known_model
 from codex_py.protocol.extension import Extension, Thread, TurnStop
-from codex_py.protocol.messages import EncodedItem, estimated_tokens
+from codex_py.protocol.items import CustomToolCall, FunctionCall, Message, ResponseItem
+from codex_py.protocol.messages import EncodedItem, estimated_tokens, text_tokens
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.stream import (
     Completed,
@@ -207,6 +208,8 @@ class _ThreadBudget:
         self._items: Sequence[EncodedItem] = ()
         """The input of the last request, and the usage of its response."""
         self._usage = Usage()
+        self._text_tokens = 0
+        """Of that input, estimated."""
         self._is_warned = False
         self._reminders: int | None = None
         """The number of reminders of the rollout budget that were due at the last request."""
@@ -246,28 +249,53 @@ class _ThreadBudget:
 
     def _expected(self, prompt: Prompt) -> Usage:
         """The input of a request: the tokens that the provider counted last, and an estimate of what came since."""
-        known = len(self._items)
-        if known and list(prompt.input[:known]) == self._items:
+        if known := self._known(prompt):
             tokens = self._usage.input_tokens + estimated_tokens(prompt.input[known:])
             return Usage(tokens, self._usage.cached_input_tokens)
         return Usage(prompt.estimated_tokens)
 
+    def _known(self, prompt: Prompt) -> int:
+        """How many items of a request were in the last one; 0 for another history."""
+        known = len(self._items)
+        return known if list(prompt.input[:known]) == self._items else 0
+
+    def _plausible(self, usage: Usage, prompt: Prompt, said: str) -> Usage:
+        """What a server reports for a response, or half of the estimate of the texts that it leaves out; from the cache no more than the
+        request and the response before could have left there. Keeps them for the next request."""
+        known = self._known(prompt)
+        text = self._text_tokens if known else text_tokens([prompt.head])
+        text += text_tokens(prompt.input[known:])
+        cached = usage.cached_input_tokens
+        if self._items:
+            cached = min(cached, self._usage.total_tokens)
+        usage = replace(
+            usage,
+            input_tokens=max(usage.input_tokens, text // 2),
+            cached_input_tokens=cached,
+            output_tokens=max(
+                usage.output_tokens, text_tokens([EncodedItem(said.encode(errors="replace"))]) // 2
+            ),
+        )
+        self._items, self._usage, self._text_tokens = list(prompt.input), usage, text
+        return usage
+
     async def _counted(
         self, events: AsyncIterator[ResponseEvent], prompt: Prompt, reservation: Reservation
     ) -> AsyncGenerator[ResponseEvent]:
-        output = 0
+        output, said = 0, ""
         try:
             async for event in events:
                 match event:
                     case Completed(usage=usage):
-                        reservation.used, reservation.responses = usage, 1
-                        self._items, self._usage = list(prompt.input), usage
+                        reservation.used = self._plausible(usage, prompt, said)
+                        reservation.responses = 1
                     case Created() | RateLimits():
                         pass
                     case _:
                         # If the stream breaks, this estimate counts.
                         if isinstance(event, OutputItemDone):
                             output += estimated_tokens([event.item.encoded()])
+                            said += _said(event.item)
                         reservation.used = replace(reservation.expected, output_tokens=output)
                 yield event
         except ModelError as error:
@@ -276,3 +304,13 @@ class _ThreadBudget:
                 self._budget.release(reservation)
                 raise self._budget.stop(reservation.cut_by.error()) from error
             raise
+
+
+def _said(item: ResponseItem) -> str:
+    match item:
+        case Message():
+            return item.text
+        case FunctionCall(arguments=text) | CustomToolCall(input=text):
+            return text
+        case _:
+            return ""
