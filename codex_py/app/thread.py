@@ -34,6 +34,7 @@ from codex_py.rollout.index import (
     latest_session,
     newest_continuation,
     require_active,
+    why_none,
 )
 from codex_py.rollout.records import SessionMeta
 from codex_py.rollout.writer import RolloutWriter
@@ -185,7 +186,7 @@ def session_to_resume(setup: SessionSetup) -> Path | None:
         place = "" if cwd is None else f" in {cwd}"
         of_provider = "" if provider is None else f" with the provider {provider!r}"
         raise SessionError(
-            f"no session to resume: none was recorded{place}{of_provider}",
+            f"no session to resume: none was recorded{place}{of_provider}{why_none(config.home)}",
             exit_code=ExitCode.USAGE,
         )
     return path

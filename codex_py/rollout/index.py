@@ -9,6 +9,7 @@ from pathlib import Path
 from codex_py.errors import SessionError
 from codex_py.filesystem.own import locked
 from codex_py.protocol.ids import is_thread_id, utc_timestamp
+from codex_py.protocol.json_fields import well_formed
 from codex_py.protocol.messages import encode_json
 from codex_py.rollout.records import (
     ARCHIVED_SESSIONS,
@@ -20,6 +21,8 @@ from codex_py.rollout.records import (
 )
 
 _LOCK_TIMEOUT_S = 5
+_MAX_LOOKED_AT = 100
+"""Files that are looked at for a reason why no session was found."""
 _NAMES = "session_index.jsonl"
 """The names of threads, in the home. Codex uses the file too."""
 
@@ -105,14 +108,37 @@ def recent_sessions(
         # A thread that Codex took back to an earlier prompt has several files: the newest counts.
         if thread_id not in newest:
             newest[thread_id] = _modified(entry), entry.path
-    here = None if cwd is None else os.path.realpath(cwd)
+    here = None if cwd is None else _shown_forms(os.path.realpath(cwd))
     for modified, name in sorted(newest.values(), reverse=True):
         path = Path(name)
         if (meta := _meta(path)) is None or isinstance(meta.source, dict):
             continue
-        same_place = here is None or here in {meta.cwd, os.path.realpath(meta.cwd)}
+        same_place = here is None or not here.isdisjoint({meta.cwd, os.path.realpath(meta.cwd)})
         if same_place and model_provider in {None, meta.model_provider}:
             yield path, meta, modified
+
+
+def _shown_forms(folder: str) -> set[str]:
+    """A folder, and its name as a session file has it if it is not UTF-8."""
+    return {folder, well_formed(folder)}
+
+
+def why_none(home: Path) -> str:
+    """A clause on the sessions that a search in this folder leaves out: the newest, if its folder is gone, and damaged files. Else empty."""
+    reasons: list[str] = []
+    entries = [entry for _, entry in _newest_first(home / SESSIONS)]
+    for entry in sorted(entries, key=_modified, reverse=True)[:_MAX_LOOKED_AT]:
+        try:
+            meta = read_meta(Path(entry.path))
+        except SessionError as error:
+            reasons.append(str(error))
+            break
+        if not reasons and not isinstance(meta.source, dict) and not Path(meta.cwd).is_dir():
+            reasons.append(
+                f"the folder {meta.cwd} of session {meta.id} does not exist any more"
+                f" (go on with `codex-py resume {meta.id}`, or look with --all)"
+            )
+    return "".join(f"; {reason}" for reason in reasons)
 
 
 def metas_with(home: Path, word: bytes) -> Iterator[SessionMeta]:

@@ -1,9 +1,16 @@
 """`exec resume`, as Codex 0.169 does it."""
 
+import os
 from typing import Any
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_created, ev_message
-from tests.support.program import Workplace
+from codex_py.testing import (
+    ScriptedServer,
+    ev_completed,
+    ev_created,
+    ev_custom_tool_call,
+    ev_message,
+)
+from tests.support.program import Workplace, run_codex_py
 
 
 def says(text: str) -> list[dict[str, Any]]:
@@ -25,6 +32,38 @@ def test_the_newest_session_of_all_folders_is_found_on_demand(place: Workplace) 
     assert here_only.err.startswith(f"Error: no session to resume: none was recorded in {other}")
     assert anywhere.events[0] == first.events[0]
     assert anywhere.messages == ["two"]
+
+
+def test_a_folder_that_was_renamed_is_named_with_what_to_do(place: Workplace) -> None:
+    old, new = place.cwd / "old", place.cwd / "new"
+    old.mkdir()
+    patch = "*** Begin Patch\n*** Add File: a\n+b\n*** End Patch"
+    changes = [ev_created(), *ev_custom_tool_call("c", "apply_patch", patch), ev_completed()]
+    with ScriptedServer([changes, says("one"), says("two")]) as server:
+        first = place.run(server, "-C", str(old), "first")
+        old.rename(new)
+        renamed = Workplace(place.home, new)
+        last = renamed.rerun("resume", "--last", "second")
+        thread: str = first.events[0]["thread_id"]
+        listed = run_codex_py(["sessions", "list"], place.home, new)
+        undone = run_codex_py(["undo"], place.home, new)
+        assert renamed.rerun("resume", thread, "second").messages == ["two"]
+    for text in (last.err, listed.stdout.decode()):
+        assert f"the folder {old} of session {thread} does not exist any more" in text
+        assert f"`codex-py resume {thread}`" in text
+        assert "--all" in text
+    assert (last.code, listed.returncode, undone.returncode) == (2, 0, 1)
+    assert f"in {old}, which does not exist any more (rename it back" in undone.stderr.decode()
+    assert (new / "a").exists()
+
+
+def test_a_folder_whose_name_is_not_utf_8_has_its_sessions(place: Workplace) -> None:
+    odd = place.cwd / os.fsdecode(b"caf\xe9")
+    odd.mkdir()
+    with ScriptedServer([says("one"), says("two")]) as server:
+        there = Workplace(place.home, odd)
+        there.run(server, "first")
+        assert there.rerun("resume", "--last", "second").messages == ["two"]
 
 
 def test_the_context_can_be_turned_off(place: Workplace) -> None:

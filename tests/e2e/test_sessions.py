@@ -295,6 +295,10 @@ def test_a_file_that_is_no_session_is_named(place: Workplace, data: bytes) -> No
         " restore it from a backup, or use another session\n"
     )
     assert (last.code, "no session to resume" in last.err) == (2, True)
+    assert f"; {path} is damaged: " in last.err
+    listed = run_codex_py(["sessions", "list"], place.home, place.cwd)
+    assert (listed.returncode, len(listed.stdout.splitlines())) == (0, 1)
+    assert f"; {path} is damaged: " in listed.stdout.decode()
     assert path.read_bytes() == data
 
 

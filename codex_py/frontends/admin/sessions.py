@@ -20,7 +20,7 @@ from codex_py.frontends.terminal import age, on_one_line, printable
 from codex_py.protocol.ids import is_thread_id
 from codex_py.rollout.archive import archive, delete, unarchive
 from codex_py.rollout.details import read_details
-from codex_py.rollout.index import find_session, latest_session, thread_names
+from codex_py.rollout.index import find_session, latest_session, thread_names, why_none
 from codex_py.rollout.listing import SessionSummary, list_sessions, search_sessions
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, read_meta, thread_id_of
 from codex_py.rollout.usage import read_session_usage
@@ -45,7 +45,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         return print_json([_data(each) for each in found], indent=2)
     if not found:
         more = "" if options.all else " in this folder; --all lists those of every folder"
-        return print_out(f"There are no sessions{more}.\n")
+        return print_out(f"There are no sessions{more}{printable(why_none(config.home))}.\n")
     rows = [
         (age(each.updated), each.id, *([each.cwd] if options.all else []), _title(each))
         for each in found
