@@ -1,6 +1,7 @@
 """`codex-py sessions export` after a real session."""
 
 import json
+import re
 import resource
 import stat
 import subprocess
@@ -102,3 +103,32 @@ def test_a_damaged_session_is_told_in_a_sentence(place: Workplace, thread_id: st
     code, _, told = exported(place, thread_id)
     assert code == 1
     assert "is damaged" in told
+
+
+def test_keys_are_replaced_and_counted_in_each_form_unless_they_are_to_be_kept(
+    place: Workplace,
+) -> None:
+    token, own = f"ghp_{'a1' * 20}", 'Zq&<7>"value'
+    call = ev_function_call("c1", "exec_command", {"cmd": f"echo {token}"})
+    replies = [[*call, ev_completed()], [*ev_message(f"It is {own}!"), ev_completed()]]
+    with ScriptedServer(replies) as server:
+        place.run(server, f"Use {token}")
+    for form in ("md", "html", "json"):
+        outputs: list[str] = []
+        for options in ([], ["--keep-keys"]):
+            done = run_codex_py(
+                ["sessions", "export", "--last", "--format", form, *options],
+                place.home,
+                place.cwd,
+                {"MY_TOKEN": own},
+            )
+            assert done.returncode == 0
+            outputs.append(done.stdout.decode())
+            told = done.stderr.decode()
+            count = re.fullmatch(r"(\d+) keys were replaced by \[redacted\]\.\n", told)
+            assert bool(count) == (not options)
+        masked, kept = outputs
+        assert token not in masked
+        assert "7" not in masked.partition("It is ")[2][:20]
+        assert "It is [redacted]!" in masked
+        assert kept.count(token) == masked.count("[redacted]") - 1

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final, cast
 
 from codex_py import __version__
 from codex_py.app.patching import repository_of
-from codex_py.app.portable.redaction import REDACTED, Redactor
+from codex_py.app.portable.redaction import Redactor
 from codex_py.errors import CodexError, SessionError
 from codex_py.patch.diff.work_tree import work_tree_changes
 from codex_py.patch.diff.writer import exact_diff
@@ -76,9 +76,7 @@ def export_portable(path: Path, environment: Mapping[str, str], file: BinaryIO) 
             file.write(text + b"\n")
     if damaged:
         notes.append(f"{damaged} damaged lines of the session were left out.")
-    if redact.count:
-        notes.append(f"{redact.count} keys were replaced by {REDACTED}.")
-    return notes
+    return notes + redact.notes
 
 
 def map_strings(value: Any, change: Callable[[str], str]) -> Any:

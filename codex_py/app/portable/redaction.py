@@ -5,7 +5,9 @@ Found are the values of the user's own keys, and text in the well-known form of 
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -60,12 +62,37 @@ class Redactor:
         forms = {**own, **_FORMS}.items()
         self._forms = {part: re.compile(form, re.DOTALL) for part, form in forms}
 
+    @property
+    def notes(self) -> list[str]:
+        """A sentence for the user if there was a key."""
+        return [f"{self.count} keys were replaced by {REDACTED}."] if self.count else []
+
     def __call__(self, text: str) -> str:
         for part, form in self._forms.items():
             if part in text:
                 text, count = form.subn(REDACTED, text)
                 self.count += count
         return text
+
+
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Change every string in a value of lists, mappings and data classes."""
+    match value:
+        case str():
+            return value if isinstance(value, Enum) else change(value)
+        case list():
+            return [map_texts(part, change) for part in cast("list[Any]", value)]
+        case tuple():
+            return tuple(map_texts(part, change) for part in cast("tuple[Any, ...]", value))
+        case Mapping():
+            table = cast("Mapping[str, Any]", value)
+            return {change(key): map_texts(part, change) for key, part in table.items()}
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return replace(
+                value, **{f.name: map_texts(getattr(value, f.name), change) for f in fields(value)}
+            )
+        case _:
+            return value
 
 
 def _strings(value: Any) -> Iterator[str]:

@@ -15,29 +15,37 @@ from codex_py.frontends.admin.command import command_parser, required
 from codex_py.frontends.admin.sessions import named_session
 from codex_py.frontends.command_parser import OneOf, UsageError, working_folder
 from codex_py.frontends.export.document import read_document
-from codex_py.frontends.export.forms import FORMS, writer_for
+from codex_py.frontends.export.forms import FORMS, without_keys, writer_for
 from codex_py.frontends.streams import print_out, tell
 
 
 def run_export(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Write a conversation to a file or to standard output; the exit code."""
-    parser = command_parser("session", "--last", "--portable")
+    parser = command_parser("session", "--last", "--portable", "--keep-keys")
     parser.add_argument("--format", type=OneOf(*FORMS))
     parser.add_argument("-o", "--output")
     options = parser.parse_args(list(argv))
     path = None if options.output is None else Path(options.output)
-    session = named_session(codex_home(environment), options.session, last=options.last)
+    home = codex_home(environment)
+    session = named_session(home, options.session, last=options.last)
     if options.portable:
-        if path is None or options.format:
-            raise UsageError("--portable goes with -o FILE, and with no other form")
+        if path is None or options.format or options.keep_keys:
+            raise UsageError("--portable goes with -o FILE, with no other form, and without keys")
         return _export_portable(session, path, environment)
     write = writer_for(path, options.format)
-    parts = write(read_document(session))
+    document, notes = read_document(session), list[str]()
+    if not options.keep_keys:
+        document, notes = without_keys(document, environment, home)
+    parts = write(document)
     if path is None:
-        return print_out("".join(parts))
-    with _opened(path) as file:
-        file.writelines(part.encode(errors="replace") for part in parts)
-    return 0
+        code = print_out("".join(parts))
+    else:
+        code = 0
+        with _opened(path) as file:
+            file.writelines(part.encode(errors="replace") for part in parts)
+    for note in notes:
+        tell(note)
+    return code
 
 
 def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -1,12 +1,13 @@
 """The formats of exports, and the writer of JSON, which docs/sessions.md describes."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
 from codex_py import __version__
 from codex_py.app.loading import load
+from codex_py.app.portable.redaction import Redactor, map_texts
 from codex_py.frontends.command_parser import UsageError
 from codex_py.frontends.export.document import Document
 from codex_py.protocol.event_data import item_data, plain_data
@@ -33,6 +34,18 @@ def writer_for(path: Path | None, form: str | None = None) -> Writer:
         raise UsageError(f"name a file that ends with .{', .'.join(FORMS)}, not {path}")
     # The page needs a reader of Markdown, which takes 40 ms.
     return load(FORMS[form])
+
+
+def without_keys(
+    document: Document, environment: Mapping[str, str], home: Path
+) -> tuple[Document, list[str]]:
+    """The document with `[redacted]` in place of keys, and a sentence that counts them. `home`: `$CODEX_HOME`.
+
+    Raises:
+        ConfigError: `auth.json` cannot be read.
+    """
+    redact = Redactor(environment, home)
+    return map_texts(document, redact), redact.notes
 
 
 def json_document(document: Document) -> Iterator[str]:

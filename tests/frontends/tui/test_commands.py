@@ -128,6 +128,17 @@ def test_an_export_has_what_was_said_before_and_since(start: Start, place: Workp
     )
 
 
+def test_an_export_has_no_keys(start: Start, place: Workplace) -> None:
+    token = f"ghp_{'a1' * 20}"
+    with ScriptedServer([[*ev_message(f"It is {token}."), ev_completed()]]) as server:
+        program = start(server, "One?")
+        program.wait_until(lambda: program.title == "work")
+        program.type("/export out.md")
+        program.press("enter")
+        program.wait_for("keys were replaced by")
+    assert "It is [redacted]." in (place.cwd / "out.md").read_text(encoding="utf-8")
+
+
 def test_the_cost_is_told_by_turns(start: Start) -> None:
     with ScriptedServer([ANSWER]) as server:
         program = start(server, "One?")

@@ -8,7 +8,7 @@ from datetime import datetime
 from codex_py.config.custom_prompts import CustomPrompt
 from codex_py.errors import CodexError
 from codex_py.frontends.export.document import Document
-from codex_py.frontends.export.forms import writer_for
+from codex_py.frontends.export.forms import without_keys, writer_for
 from codex_py.frontends.export.markdown import conversation
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.composer import Submission
@@ -43,13 +43,15 @@ async def _export(context: CommandContext, argument: str) -> None:
     await context.conversation.opened()
     name = argument or f"codex-{datetime.now().astimezone():%Y-%m-%d-%H%M%S}.md"
     path = context.config.cwd / name
-    write = writer_for(path)
+    write, config = writer_for(path), context.config
+    document, notes = without_keys(_document(context), context.surface.environment, config.home)
     try:
         with path.open("x", encoding="utf-8", newline="") as file:
-            file.writelines(write(_document(context)))
+            file.writelines(write(document))
     except OSError as error:
         raise CodexError(f"cannot write {str(path)!r}: {error.strerror}", code="export") from error
-    context.transcript.notice(f"The conversation was written to {path}")
+    for text in (f"The conversation was written to {path}", *notes):
+        context.transcript.notice(text)
 
 
 def _document(context: CommandContext) -> Document:
