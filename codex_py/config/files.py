@@ -20,6 +20,10 @@ _MAX_BYTES = 4 * 1024 * 1024
 LOCK_TIMEOUT_S = 10.0
 """Replacing a file takes a few milliseconds."""
 
+_QUOTED = re.compile(
+    r""""{3}(?:\\.|[^\\])*?"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*""", re.DOTALL
+)
+"""Strings and comments."""
 _EXCERPT_CHARACTERS = 60
 _POSITION = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)\Z", re.DOTALL)
 
@@ -89,6 +93,9 @@ def replace_text(path: Path, text: str, *, private: bool = False) -> None:
 
 def parse_toml(text: str, path: Path) -> dict[str, Any]:
     """Parse the text of a file. A `ConfigError` has path, line and column."""
+    # It takes time in proportion to the square of a key's length.
+    if any(line.count(".") > _MAX_DEPTH for line in _QUOTED.sub("", text).split("\n")):
+        raise _too_deep(str(path))
     try:
         values = tomllib.loads(text)
     except RecursionError as error:

@@ -169,6 +169,10 @@ def test_old_profiles_are_refused(place: Place):
         (b"model = '\xff'", "{path} is not UTF-8 text (byte 9)"),
         (b"a = " + b"[" * 2000, "inside each other"),
         (b"a." * 500 + b"a = 1", "inside each other"),
+        # Each would take minutes to be parsed.
+        (b"a." * 200_000 + b"a = 1", "inside each other"),
+        (b"'a'.\"#\"." * 200_000 + b"a = 1", "inside each other"),
+        (b"x = '#'\n[" + b"a ." * 200_000 + b"a]", "inside each other"),
         (b"a = " + b"9" * 5000, "{path}:1:1: Exceeds the limit"),
     ],
 )
@@ -180,6 +184,17 @@ def test_what_is_wrong_with_a_file_is_said_in_a_sentence(
     with pytest.raises(ConfigError) as raised:
         place.load()
     assert message.format(path=path) in str(raised.value)
+
+
+def test_a_text_may_have_any_number_of_dots(place: Place):
+    dots = "a." * 1000
+    place.user(
+        f'# {dots}\ninstructions = \'{dots}\'\ndeveloper_instructions = "\\"{dots}"\n'
+        f'compact_prompt = """\n"{dots}\\""" {dots}"""\n'
+    )
+    config = place.load()
+    assert config.base_instructions == dots
+    assert config.compact_prompt == f'"{dots}""" {dots}'
 
 
 def test_a_byte_order_mark_is_tolerated(place: Place):
