@@ -1,6 +1,7 @@
 """Says where a setting comes from: the layer that sets it, and those that it overrides."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
@@ -10,6 +11,7 @@ from codex_py.config.overrides import parse_key
 from codex_py.config.schema import DEFAULTS
 from codex_py.config.tables import HOOK_EVENTS
 from codex_py.errors import ConfigError
+from codex_py.protocol.addresses import shown_url
 
 _OTHER_HOOKS: Final = "Hooks of `hooks.json` files run too; /hooks in the terminal lists them all."
 
@@ -17,7 +19,7 @@ _OTHER_HOOKS: Final = "Hooks of `hooks.json` files run too; /hooks in the termin
 def explain(key: str, layers: Layers) -> str:
     """Where the value of a key comes from, or of every key in a table, as lines without the last line end.
 
-    Credentials are shown as `***`. Raises a `ConfigError` if there is no such key.
+    Credentials are shown as `***`, and those in addresses are left out. Raises a `ConfigError` if there is no such key.
     """
     path = parse_key(key)
     text = _explained(key, path, layers)
@@ -69,6 +71,8 @@ def _shown(value: Any, path: KeyPath) -> str:
         case bool():
             return str(value).lower()
         case str():
+            if re.match(r"\w+://", value):
+                value = shown_url(value)
             # JSON leaves C1 controls as they are, which could steer the terminal.
             return escaped(json.dumps(value, ensure_ascii=False))
         case list():

@@ -11,6 +11,7 @@ from contextlib import suppress
 import httpx
 
 from codex_py.errors import ConfigError
+from codex_py.protocol.addresses import shown_url
 from codex_py.protocol.frozen import frozen
 
 
@@ -53,9 +54,13 @@ def _checked(name: str, value: str) -> str:
     address = value if "://" in value else f"http://{value}"
     try:
         # The value may hold a password, so that no message repeats it.
-        httpx.Proxy(address)
+        path = httpx.Proxy(address).url.raw_path
     except (ValueError, httpx.InvalidURL) as error:
         raise ConfigError(f"{name} is no address of an http, https or socks5 proxy") from error
+    if path != b"/" or "#" in address:
+        raise ConfigError(
+            f"{name} has more than a host and a port; in a password, write / as %2F, ? as %3F and # as %23"
+        )
     return address
 
 
@@ -96,9 +101,10 @@ class ProxyTransport(httpx.AsyncBaseTransport):
         try:
             return await self._through(name, address).handle_async_request(request)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
-            url = httpx.URL(address).copy_with(username=None, password=None)
             cause = str(error) or type(error).__name__
-            raise type(error)(f"{cause} (through the proxy {url} of {name})") from error
+            raise type(error)(
+                f"{cause} (through the proxy {shown_url(address)} of {name})"
+            ) from error
 
     def _through(self, name: str, address: str) -> httpx.AsyncBaseTransport:
         transport = self._by_proxy.get(address)

@@ -16,6 +16,7 @@ from codex_py.model.auth import Key
 from codex_py.model.error_body import plain_line
 from codex_py.model.failures import http_failure
 from codex_py.model.providers import Provider
+from codex_py.protocol.addresses import shown_url
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.messages import estimated_tokens
 from codex_py.protocol.stream import (
@@ -226,9 +227,8 @@ def _with_usage(event: ResponseEvent, prompt: Prompt, items: list[ResponseItem])
 
 
 def _shown(url: str) -> str:
-    """A URL for messages: user info and query may hold secrets."""
     try:
-        return str(httpx.URL(url).copy_with(username=None, password=None, query=None))
+        return shown_url(str(httpx.URL(url)))
     except (httpx.InvalidURL, UnicodeError):
         return "an address that is no URL"
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from codex_py.errors import ConfigError
 from codex_py.model.profile import Profile
+from codex_py.protocol.addresses import shown_url
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 
@@ -82,9 +83,7 @@ class Provider:
 
     @property
     def shown_url(self) -> str:
-        """The base URL for messages: user info and query may hold secrets."""
-        parts = urlsplit(self.base_url)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        return shown_url(self.base_url)
 
 
 def resolve_provider(
@@ -221,7 +220,9 @@ def _base_url(value: str | None, where: Sequence[str]) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise _mistake((*where, "base_url"), f": {value!r} is no http:// or https:// address")
+        # What stands before an @ may be a password.
+        shown = "this" if "@" in value else repr(value)
+        raise _mistake((*where, "base_url"), f": {shown} is no http:// or https:// address")
     return value.rstrip("/")
 
 

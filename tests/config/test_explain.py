@@ -48,6 +48,16 @@ def test_secrets_are_hidden_in_an_overridden_table_too(place: Place):
     assert "s3cr3t" not in place.explain("mcp_servers.s", overrides=["mcp_servers.s.env={}"])
 
 
+def test_an_address_is_told_without_its_password_and_query(place: Place):
+    user = place.user(
+        "openai_base_url = 'https://me:s3cr3t@h:8/v1?key=s3cr3t'\ninstructions = 'who? me@x'\n"
+    )
+    assert place.explain("openai_base_url") == (
+        f'openai_base_url = "https://h:8/v1"\n  from user config {user}:1'
+    )
+    assert place.explain("instructions").startswith('instructions = "who? me@x"\n')
+
+
 def test_an_unset_key_has_its_default(place: Place):
     assert place.explain("project_doc_max_bytes") == (
         "project_doc_max_bytes = 32768\n  the default; it is set nowhere"

@@ -70,6 +70,20 @@ def test_nothing_is_started_from_the_repository_or_loads_from_it(
     assert stat.S_IMODE(started.stat().st_mode) == 0o700
 
 
+def test_notify_gets_the_beginning_of_what_is_too_long_for_an_argument(place: Workplace) -> None:
+    out = place.home.parent / "out"
+    os.mkfifo(out)
+    path = program(place.home.parent / "notifier", f'#!/bin/sh\nprintf %s "$1" >{out}\n')
+    answer = "\N{BLACK STAR}" * 1_000_000
+    with ScriptedServer([[*ev_message(answer), ev_completed()]]) as server:
+        configure(place, server, f"notify = [{str(path)!r}]\n")
+        running = place.start("go", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        message = json.loads(out.read_text(encoding="utf-8"))
+        assert running.wait(20) == 0
+    assert message["last-assistant-message"] == f"{answer[:4000]}… [996000 more characters]"
+    assert message["input-messages"] == ["go"]
+
+
 def test_a_server_that_is_in_the_repository_alone_is_told(
     place: Workplace, repository: Path
 ) -> None:

@@ -73,7 +73,17 @@ def test_no_proxy_leaves_the_others(entry: str, host: str) -> None:
     assert proxy_for(f"http://{host}/", HTTP_PROXY="p", NO_PROXY=entry) is not None
 
 
-@pytest.mark.parametrize("value", ["ftp://user:secret@p", "http://user:secret@p:port"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "ftp://user:secret@p",
+        "http://user:secret@p:port",
+        "http://user:x@secret/y@127.0.0.1:1",
+        "http://user:x@p#secret@127.0.0.1:1",
+        "user:x@p?secret@127.0.0.1:1",
+        "http://p:1/secret",
+    ],
+)
 def test_a_bad_address_names_its_variable_and_no_secret(value: str) -> None:
     with pytest.raises(ConfigError, match="HTTPS_PROXY") as caught:
         http_client(environment={"HTTPS_PROXY": value})

@@ -9,8 +9,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-import httpx
-
 from codex_py import __version__
 from codex_py.app.doctor.check import Check, Result
 from codex_py.app.user_programs import user_programs
@@ -20,6 +18,7 @@ from codex_py.errors import CodexError
 from codex_py.http.proxy import proxies_from
 from codex_py.patch.git import find_git
 from codex_py.programs import programs_outside
+from codex_py.protocol.addresses import shown_url
 from codex_py.sandbox.choice import platform_backends, problem
 
 _LIBRARIES: Final = ("httpx", "pydantic", "prompt-toolkit", "rich", "mcp")
@@ -106,7 +105,7 @@ def _terminal(environment: Mapping[str, str]) -> Result:
 
 def _network(environment: Mapping[str, str]) -> Result:
     details = {
-        name: _without_password(environment[name])
+        name: shown_url(environment[name])
         for each in _PROXIES
         for name in (each, each.upper())
         if environment.get(name)
@@ -118,13 +117,6 @@ def _network(environment: Mapping[str, str]) -> Result:
             return Result("fail", f"{name} cannot be read", f"Correct or unset {name}.", details)
     text = "connections are direct" if proxies is None else "connections go through a proxy"
     return Result("ok", text, details=details)
-
-
-def _without_password(value: str) -> str:
-    try:
-        return str(httpx.URL(value).copy_with(userinfo=b"")) if "@" in value else value
-    except httpx.InvalidURL:
-        return "not shown"
 
 
 def sandbox_check(config: Config, environment: Mapping[str, str]) -> Result:

@@ -28,6 +28,12 @@ def missing_program(
     return None
 
 
+_MAX_ARGUMENT = 120_000
+"""Bytes. Linux takes 131,071 in one argument."""
+_MAX_TEXT = 4_000
+"""Characters of each text if all of them are too long."""
+
+
 class TurnNotifier:
     """Starts the program. The session does not wait for it, and discards its output."""
 
@@ -72,11 +78,19 @@ class TurnNotifier:
             "input-messages": prompts,
             "last-assistant-message": answer,
         }
+        text = _json(message)
+        if len(text.encode(errors="replace")) > _MAX_ARGUMENT:
+            # Of many prompts, the last.
+            message |= {
+                "input-messages": [_shortened(prompt) for prompt in prompts[-1:]],
+                "last-assistant-message": answer and _shortened(answer),
+            }
+            text = _json(message)
         name, *arguments = self._argv
         try:
             program = self._programs.find(name, self._environment)
             process = subprocess.Popen(
-                [program, *arguments, json.dumps(message, ensure_ascii=False)],
+                [program, *arguments, text],
                 cwd=self._programs.cwd(),
                 env=self._programs.environment(self._environment, "PYTHONPATH"),
                 stdin=subprocess.DEVNULL,
@@ -89,3 +103,12 @@ class TurnNotifier:
             return
         # Without a `wait`, it would stay as a zombie.
         threading.Thread(target=process.wait, name="notify", daemon=True).start()
+
+
+def _json(message: Mapping[str, object]) -> str:
+    return json.dumps(message, ensure_ascii=False)
+
+
+def _shortened(text: str) -> str:
+    left_out = len(text) - _MAX_TEXT
+    return text if left_out <= 0 else f"{text[:_MAX_TEXT]}… [{left_out} more characters]"

@@ -16,6 +16,7 @@ from codex_py.frontends.admin.command import command_parser
 from codex_py.frontends.admin.mcp import mcp_config, parse_name
 from codex_py.frontends.streams import print_json, print_out, tell
 from codex_py.frontends.terminal import aligned, on_one_line
+from codex_py.protocol.addresses import shown_url
 from codex_py.protocol.mcp import DecliningElicitor, McpServerStatus
 
 _NONE: Final = "Try `codex-py mcp add my-tool -- my-command`."
@@ -56,7 +57,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             row = (server.command, _words(server.args), _environment(server), server.cwd or "-")
             tables[0].append([on_one_line(cell) for cell in (name, *row, *end)])
         else:
-            row = (server.url or "", server.bearer_token_env_var or "-")
+            row = (shown_url(server.url or ""), server.bearer_token_env_var or "-")
             tables[1].append([on_one_line(cell) for cell in (name, *row, *end)])
     # The last column is padded too, as it is in Codex.
     texts = ("\n".join(aligned(rows)) + "\n" for rows in tables if len(rows) > 1)
@@ -83,7 +84,7 @@ def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         variables = (f"{key}={value}" for key, value in sorted(server.env_http_headers.items()))
         facts |= {
             "transport": "streamable_http",
-            "url": server.url or "",
+            "url": shown_url(server.url or ""),
             "bearer_token_env_var": server.bearer_token_env_var or "-",
             "http_headers": ", ".join(f"{k}={_MASK}" for k in sorted(server.http_headers)) or "-",
             "env_http_headers": ", ".join(variables) or "-",
@@ -241,7 +242,7 @@ def _advice(server: McpServerConfig, status: McpServerStatus, *, has_noise: bool
         case "refused" if server.bearer_token_env_var is not None:
             return f"Look at the token in the variable `{server.bearer_token_env_var}`."
         case "unreachable":
-            return f"Look at `url`, and whether a server runs there: {server.url}"
+            return f"Look at `url`, and whether a server runs there: {shown_url(server.url or '')}"
         case "refused" | "protocol" | None:
             return None
 

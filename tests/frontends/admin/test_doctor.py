@@ -97,6 +97,7 @@ def test_a_problem_has_a_remedy(
         ({"HTTPS_PROXY": "ftp://x"}, "network.env", "fail"),
         ({"SSL_CERT_FILE": "/nowhere"}, "network.env", "fail"),
         ({"HTTPS_PROXY": f"http://me:{SECRET}@127.0.0.1:1"}, "network.env", "ok"),
+        ({"HTTPS_PROXY": f"me:{SECRET}@127.0.0.1:1"}, "network.env", "ok"),
         ({"OPENAI_API_KEY": ""}, "auth.credentials", "fail"),
         ({"PATH": "/nowhere"}, "git.environment", "warning"),
         ({"CODEX_HOME": "/nowhere"}, "config.load", "fail"),
