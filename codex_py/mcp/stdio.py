@@ -47,6 +47,8 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
     Args:
         on_noise: gets every line that is no message, cut to 200 characters.
         on_end: called when nothing more will come; gets the reason unless the process's exit says it.
+        on_long: gets the id, if it stands at the beginning, of a message of more than 32 MB, which is skipped. Without
+            it, such a message ends the others.
     """
 
     def __init__(
@@ -54,24 +56,44 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
         reader: asyncio.StreamReader,
         on_noise: Callable[[str], None],
         on_end: Callable[[str | None], None],
+        on_long: Callable[[int | None], None] | None = None,
     ) -> None:
         self._reader = reader
         self._on_noise = on_noise
         self._on_end = on_end
+        self._on_long = on_long
         self._open_requests = 0
 
     async def receive(self) -> SessionMessage:
         while True:
             try:
-                line = await self._reader.readline()
-            except ValueError:
-                # The start of the next message cannot be found.
-                self._end(f"sent a message of more than {_MAX_MESSAGE_BYTES >> 20} MB")
+                line = await self._reader.readuntil(b"\n")
+            except asyncio.IncompleteReadError as error:
+                line = error.partial
+            except asyncio.LimitOverrunError as error:
+                if self._on_long is None:
+                    self._end(f"sent a message of more than {_MAX_MESSAGE_BYTES >> 20} MB")
+                start = await self._reader.readexactly(error.consumed)
+                found = _ID.match(start[:_SHOWN_CHARS])
+                await self._skip_line()
+                self._on_long(None if found is None else int(found[1]))
+                continue
             if not line:
                 self._end(None)
             if line.strip() and (item := self._message(line)) is not None:
                 self._count(item)
                 return item
+
+    async def _skip_line(self) -> None:
+        while True:
+            try:
+                await self._reader.readuntil(b"\n")
+            except asyncio.LimitOverrunError as error:
+                await self._reader.readexactly(error.consumed)
+                continue
+            except asyncio.IncompleteReadError:
+                pass
+            return
 
     def _end(self, reason: str | None) -> NoReturn:
         self._on_end(reason)

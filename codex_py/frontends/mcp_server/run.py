@@ -163,11 +163,21 @@ async def standard_streams() -> AsyncGenerator[
         reader, reading = await _reader(stdin)
         leaving = asyncio.create_task(_end(reading, writer))
         try:
+
+            def refuse(request_id: int | None) -> None:
+                text = f"a message of more than {_MAX_MESSAGE_BYTES >> 20} MB was skipped"
+                error = types.ErrorData(code=types.INVALID_REQUEST, message=text)
+                answer = types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
+                writer.write(
+                    answer.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+                )
+
             stderr = OutputStream(2, timeout_s=_STDERR_TIMEOUT_S)
             incoming = IncomingMessages(
                 reader,
                 lambda text: stderr.write_text(f"skipped what is no message: {text!r}\n"),
                 lambda why: None if why is None else stderr.write_text(f"the client {why}\n"),
+                refuse,
             )
             yield incoming, OutgoingMessages(writer, incoming), writer
         finally:

@@ -382,6 +382,32 @@ def test_when_it_ends_nothing_is_left(end: str, place: Workplace, line: Lifeline
     assert "turn_aborted" in rollout.read_text(encoding="utf-8")
 
 
+def test_a_message_that_is_too_long_is_refused_and_costs_no_other(place: Workplace) -> None:
+    with subprocess.Popen(
+        PROGRAM,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(place.home),
+        cwd=place.cwd,
+    ) as program:
+        assert program.stdin
+        assert program.stdout
+        assert program.stderr
+        program.stdin.write(lines(HANDSHAKE, INITIALIZED))
+        program.stdin.write(lines(call_of("codex", prompt="x" * (100 << 20))))
+        program.stdin.write(b"x" * (33 << 20) + b"\n")
+        program.stdin.write(lines({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}))
+        program.stdin.flush()
+        answers = [json.loads(program.stdout.readline()) for _ in range(4)]
+        program.stdin.close()
+        assert (program.wait(20), program.stderr.read()) == (0, b"")
+    skipped = {"code": -32600, "message": "a message of more than 32 MB was skipped"}
+    assert [(each["id"], each.get("error")) for each in answers] == [
+        *[(0, None), (1, skipped), (None, skipped), (2, None)]
+    ]
+
+
 def test_nothing_but_the_protocol_is_on_stdout(place: Workplace) -> None:
     script = (
         "import asyncio, os, subprocess\n"
