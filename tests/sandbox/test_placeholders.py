@@ -107,7 +107,7 @@ try:
     placeholders.hold([folder / ".codex"])
 except ToolError as error:
     print(str(error).replace(str(folder), ""))
-subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+subprocess.run(["mount", "-o", "remount,bind,ro", str(folder)], check=True)
 print(placeholders.hold([folder / ".codex"]))
 """
 
