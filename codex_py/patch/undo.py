@@ -301,13 +301,12 @@ def _newest(journal: Journal) -> int:
     for entry in made:
         if entry.number not in undone and entry.changes:
             return entry.number
-    last = max(known, key=lambda entry: entry.number, default=None)
     if unkept := [path for entry in made if entry.turn for path in entry.turn.unkept]:
         reason = f"{some_of(list(dict.fromkeys(unkept)))} changed, and was not kept"
     elif made:
         reason = "everything that was changed is undone"
-    elif last is not None and not Path(last.cwd).exists():
-        reason = f"the last changes were made in {last.cwd}, which does not exist any more (rename it back, and undo there), and none"
+    elif known and not Path(known[0].cwd).exists():
+        reason = f"the last changes were made in {known[0].cwd}, which does not exist any more (rename it back, and undo there), and none"
     else:
         reason = "no patch and no turn changed anything"
     raise CodexError(f"nothing to undo: {reason} in {journal.cwd}", code="no_patch")

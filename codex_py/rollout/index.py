@@ -108,19 +108,16 @@ def recent_sessions(
         # A thread that Codex took back to an earlier prompt has several files: the newest counts.
         if thread_id not in newest:
             newest[thread_id] = _modified(entry), entry.path
-    here = None if cwd is None else _shown_forms(os.path.realpath(cwd))
+    real = "" if cwd is None else os.path.realpath(cwd)
+    # A session file has a name that is not UTF-8 as well as it can.
+    here = {real, well_formed(real)}
     for modified, name in sorted(newest.values(), reverse=True):
         path = Path(name)
         if (meta := _meta(path)) is None or isinstance(meta.source, dict):
             continue
-        same_place = here is None or not here.isdisjoint({meta.cwd, os.path.realpath(meta.cwd)})
+        same_place = cwd is None or meta.cwd in here or os.path.realpath(meta.cwd) in here
         if same_place and model_provider in {None, meta.model_provider}:
             yield path, meta, modified
-
-
-def _shown_forms(folder: str) -> set[str]:
-    """A folder, and its name as a session file has it if it is not UTF-8."""
-    return {folder, well_formed(folder)}
 
 
 def why_none(home: Path) -> str:

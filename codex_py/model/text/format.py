@@ -21,7 +21,6 @@ from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec, Tool
 
 _FENCE = r"[ \t]*(?P<fence>```+(?=[^`\n]*$)|~~~+)"
 """The opening of a fence at the start of a line, in a pattern with `re.MULTILINE`."""
-_FENCE_OPENING = re.compile(rf"^{_FENCE}", re.MULTILINE)
 _OPENING = (
     r"^<(?P<tag>tool(?:_(?!calls?\b|res(?:ult|ponse)s?\b)\w+)?)\b(?P<attributes>[^>\n]*)>[ \t]*\n?"
 )
@@ -118,11 +117,13 @@ def read_message(text: str, specs: Specs, tag: str, is_quoted: IsQuoted) -> Read
     """
     calls: list[TextCall] = []
     rest: list[str] = []
+    fences: list[tuple[int, int]] = []
     problem: str | None = None
     start = place = 0
     while (mark := _MARK.search(text, place)) is not None:
         if mark["fence"]:
             place = _fence_end(text, mark)
+            fences.append((mark.start(), place))
             continue
         if mark["result"]:
             # The model made results up: what follows rests on them.
@@ -141,7 +142,7 @@ def read_message(text: str, specs: Specs, tag: str, is_quoted: IsQuoted) -> Read
             problem = f"a <{mark['tag']}> block {wrong}"
     remaining = "".join([*rest, text[start:]])
     if not calls:
-        leaked, remaining, is_broken = leaked_calls(remaining, _fences(remaining), is_quoted)
+        leaked, remaining, is_broken = leaked_calls(remaining, fences, is_quoted)
         calls = [_call(name, body, specs) for name, body in leaked]
         if is_broken and problem is None:
             problem = "a block for a tool call cannot be read"
@@ -165,16 +166,6 @@ def _fence_end(text: str, opening: re.Match[str]) -> int:
     pattern = rf"^[ \t]*{mark[0]}{{{len(mark)},}}[ \t]*$"
     closing = re.compile(pattern, re.MULTILINE).search(text, opening.end())
     return closing.end() if closing is not None else len(text)
-
-
-def _fences(text: str) -> Sequence[tuple[int, int]]:
-    """Where the fences of a text begin and end."""
-    spans: list[tuple[int, int]] = []
-    start = 0
-    while (opening := _FENCE_OPENING.search(text, start)) is not None:
-        start = _fence_end(text, opening)
-        spans.append((opening.start(), start))
-    return spans
 
 
 def _call(name: str, body: str, specs: Specs) -> TextCall:
