@@ -95,8 +95,8 @@ class ConfigError(CodexError):
         self.key = tuple(key)
 
 
-class NamedFileError(ConfigError):
-    """A file that an option names cannot be used. The message names it."""
+class OptionError(ConfigError):
+    """An option, or a file that it names, cannot be used. The message names it."""
 
     exit_code = ExitCode.USAGE
 

@@ -15,7 +15,7 @@ from jsonschema.validators import validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from codex_py.errors import ConfigError, NamedFileError
+from codex_py.errors import ConfigError, OptionError
 from codex_py.protocol.calls import shortened
 
 _MAX_REASON_CHARACTERS = 300
@@ -29,17 +29,17 @@ def load_schema(path: Path) -> Any:
     """Read a JSON Schema of any draft; 2020-12 if it names none.
 
     Raises:
-        NamedFileError: the file cannot be read, is not JSON, or is not a schema.
+        OptionError: the file cannot be read, is not JSON, or is not a schema.
     """
     try:
         schema = json.loads(path.read_bytes(), parse_constant=_no_constant)
     except OSError as error:
         message = f"Failed to read output schema file {path}: {error.strerror}"
-        raise NamedFileError(message) from error
+        raise OptionError(message) from error
     except (ValueError, RecursionError) as error:
-        raise NamedFileError(f"Output schema file {path} is not valid JSON: {error}") from error
+        raise OptionError(f"Output schema file {path} is not valid JSON: {error}") from error
     if (problem := _problem(schema)) is not None:
-        raise NamedFileError(f"Output schema file {path} is not a valid JSON Schema: {problem}")
+        raise OptionError(f"Output schema file {path} is not a valid JSON Schema: {problem}")
     return schema
 
 

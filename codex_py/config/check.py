@@ -1,11 +1,12 @@
 """Checks configuration values against the table of known keys."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from codex_py.config.schema import KEYS
-from codex_py.config.tables import PLAIN, AnyOf, Kind, Setting, Table, setting
+from codex_py.config.tables import MODEL_PROVIDER, PLAIN, AnyOf, Kind, Setting, Table, setting
 from codex_py.errors import nearest
 from codex_py.protocol.frozen import frozen
 
@@ -18,6 +19,9 @@ _RENAMED: Final = {
     "preferred_auth_method": "forced_login_method",
 }
 """Keys of older versions of Codex that have a successor."""
+_KEY_NAMES: Final = {"api_key", "apikey", "api_key_env", "key", "token", "secret"}
+"""Other names for `env_key` of a provider."""
+_NOT_SHOWN: Final = ("secret", "variable")
 
 
 @frozen
@@ -73,6 +77,10 @@ def suggestion(key: KeyPath) -> str | None:
     """The known key, dotted, that is most similar to an unknown one."""
     if (successor := _RENAMED.get(".".join(key))) is not None:
         return successor
+    if kind_of(key[:-1]) is MODEL_PROVIDER and key[-1].lower() in _KEY_NAMES:
+        return ".".join((*key[:-1], "env_key"))
+    if key[-1] in MODEL_PROVIDER and len(key) == 1:
+        return f"model_providers.NAME.{key[0]}"
     if key[-1] in KEYS:
         # A key of the top level that was written below the header of a table.
         return key[-1]
@@ -135,7 +143,8 @@ def _check(value: Any, kind: Kind, key: KeyPath) -> Iterator[Problem]:
         case tuple() if value in kind and not isinstance(kind, AnyOf):
             pass
         case _:
-            yield Problem(key, f"must be {expected(kind)}, not {shown(value)}")
+            given = "" if kind in _NOT_SHOWN else f", not {shown(value)}"
+            yield Problem(key, f"must be {expected(kind)}{given}")
 
 
 def _same_shape(value: Any, kind: Kind) -> bool:
@@ -157,8 +166,17 @@ def _is_plain(value: Any, kind: str) -> bool:
             return 0 < value < math.inf
         case "price":
             return 0 <= value < math.inf
+        case "variable":
+            return not value or _may_be_variable(value)
         case _:
             return True
+
+
+def _may_be_variable(text: str) -> bool:
+    """False for text that no variable is called, and for a key: a long mixture of letters and digits."""
+    changes = re.findall(r"(?=[A-Za-z]\d|\d[A-Za-z])", text)
+    is_name = re.fullmatch(r"[A-Za-z_]\w*", text, re.ASCII) is not None
+    return is_name and (len(text) < 20 or len(changes) < 6)
 
 
 def expected(kind: Kind) -> str:

@@ -148,6 +148,8 @@ def _located(message: str, text: str) -> tuple[str, int, int]:
     found = _POSITION.match(message)
     if found is None:
         return message, 1, 1
+    if found[1] == "Illegal character '\\n'":
+        return "the quote is not closed on this line", int(found[2]), int(found[3])
     if found[2] is None:
         return found[1], text.count("\n") + 1, len(text) - text.rfind("\n")
     return found[1], int(found[2]), int(found[3])

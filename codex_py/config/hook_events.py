@@ -1,7 +1,7 @@
 """Reads the hooks of one file by event, and finds names that are no event."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from codex_py.config.check import dotted, problems
@@ -17,23 +17,19 @@ _DOCUMENT: Final[Table] = {
 }
 """A file of JSON."""
 _KNOWN: Final = {name.lower(): name for name in (*HOOK_EVENTS, "state", "claude")}
-_CLAUDE_EVENTS: Final = frozenset(
-    """
-    ConfigChange CwdChanged Elicitation ElicitationResult FileChanged InstructionsLoaded Notification
-    PermissionDenied PostToolBatch PostToolUseFailure Setup StopFailure TaskCompleted TaskCreated
-    TeammateIdle UserPromptExpansion WorktreeCreate WorktreeRemove
-    """.split()  # noqa: SIM905 -- as a list, a line for each name
+_CLAUDE_EVENTS: Final = (
+    *("PermissionDenied", "PostToolBatch", "PostToolUseFailure", "Setup", "UserPromptExpansion"),
 )
-"""Events of Claude Code alone. Codex accepts them in its own files, and so does this program: they may be copies."""
+"""Events of Claude Code that resemble one of ours. Codex accepts them in its own files, which may be copies."""
 
 
 @frozen
 class HookEvents:
     groups: Mapping[str, Any]
     """By event; those of known events have the right types."""
-    misspelt: tuple[str, ...] = ()
+    misspelt: Sequence[str]
     """A sentence for each name that seems to mean another event, so what its hooks refuse would run."""
-    unsupported: tuple[str, ...] = ()
+    unsupported: Sequence[str]
     """A sentence for each other name that is no event here."""
 
 
@@ -52,17 +48,13 @@ def read_events(file: HookFile) -> HookEvents:
         groups = {} if text is None else _groups(text, is_for_claude=file.claude is not None)
     misspelt: list[str] = []
     unsupported: list[str] = []
-    for name in groups:
-        if name not in _KNOWN.values():
-            plain = name.replace("_", "").lower()
-            similar = None if name in _CLAUDE_EVENTS else nearest(plain, _KNOWN)
-            hint = f"; did you mean `{_KNOWN[similar]}`?" if similar else "."
-            is_mistake = similar is not None and file.claude is None
-            (misspelt if is_mistake else unsupported).append(
-                f"{_place(file, text or '', name)}: there is no hook event `{dotted([name])}`,"
-                f" so its hooks do not run{hint}"
-            )
-    return HookEvents(groups, tuple(misspelt), tuple(unsupported))
+    for name in (each for each in groups if each not in _KNOWN.values()):
+        plain = name.replace("_", "").lower()
+        similar = None if name in _CLAUDE_EVENTS else nearest(plain, _KNOWN)
+        hint = f"; did you mean `{_KNOWN[similar]}`?" if similar else "."
+        sentence = f"{_place(file, text or '', name)}: there is no hook event `{dotted([name])}`, so its hooks do not run{hint}"
+        (misspelt if similar and file.claude is None else unsupported).append(sentence)
+    return HookEvents(groups, misspelt, unsupported)
 
 
 def _groups(text: str, *, is_for_claude: bool) -> Mapping[str, Any]:

@@ -29,7 +29,7 @@ from codex_py.config.project_trust import (
 )
 from codex_py.config.schema import DEFAULTS, KEYS, PROJECT_REFUSED
 from codex_py.config.tables import Kind
-from codex_py.errors import ConfigError, NamedFileError
+from codex_py.errors import ConfigError, OptionError
 from codex_py.protocol.frozen import frozen
 
 SYSTEM_FOLDER: Final = Path("/etc/codex")
@@ -125,13 +125,13 @@ def read_layers(
         reader.layer("-c", parse_overrides(overrides), cwd),
     ]
     weak: list[Layer] = []
-    if profile is not None:
-        weak.append(_profile(reader, home, profile))
     if not ignore_user_config:
         weak += reader.file("own", home / "codex-py" / "config.toml")
         weak += reader.file("user", home / "config.toml")
     weak += reader.file("system", system / "config.toml")
     _refuse_old_profiles(home, (*strong, *weak), profile)
+    if profile is not None:
+        weak.insert(0, _profile(reader, home, profile))
 
     # A project must not decide where its root is, or whether it is trusted.
     own = merge((*strong, *weak))
@@ -229,12 +229,12 @@ def _unknown(layer: Layer, key: KeyPath) -> str:
 
 def _profile(reader: _Reader, home: Path, name: str) -> Layer:
     if not re.fullmatch(r"[\w-]+", name):
-        raise ConfigError(f"invalid profile {name!r}: pass a plain name such as `work`")
+        raise OptionError(f"invalid profile {name!r}: pass a plain name such as `work`")
     path = home / f"{name}.config.toml"
     found = reader.file("profile", path)
     if not found:
         # Codex would continue without it, with other settings than the user asked for.
-        raise NamedFileError(f"profile {name!r} was not found: there is no {path}")
+        raise OptionError(f"profile {name!r} was not found: there is no {path}")
     return found[0]
 
 
@@ -284,6 +284,10 @@ def _allowed(reader: _Reader, layer: Layer) -> Layer:
         keys = ", ".join(f"`{key}`" for key in refused)
         these = "this" if len(refused) == 1 else "these"
         reader.warnings.append(f"Ignored {keys} in {layer.path}: a project may not set {these}.")
+    if lookup(layer.values, ("budget", "loop_guard")) is False:
+        reader.warnings.append(
+            f"Ignored `budget.loop_guard` in {layer.path}: a project may only tighten a limit."
+        )
     values = {key: value for key, value in layer.values.items() if key not in PROJECT_REFUSED}
     return replace(layer, values=values)
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from codex_py.config.check import KeyPath
 from codex_py.config.files import require_shallow
-from codex_py.errors import ConfigError
+from codex_py.errors import OptionError
 
 # The first equals sign outside of quotes, or the first one of all.
 _ASSIGNMENT = re.compile(
@@ -21,18 +21,18 @@ def parse_overrides(overrides: Sequence[str]) -> dict[str, Any]:
     A value that is not valid TOML is taken as plain text: `model=gpt-5.5` needs no quotes.
 
     Raises:
-        ConfigError: one has no equals sign, or no key.
+        OptionError: one has no equals sign, or no key.
     """
     values: dict[str, Any] = {}
     for override in overrides:
         found = _ASSIGNMENT.match(override)
         if found is None:
-            raise ConfigError(
+            raise OptionError(
                 f"Error parsing -c overrides: Invalid override (missing '='): {override}"
             )
         key, value = (found[1], found[2]) if found[1] is not None else (found[3], found[4])
         if not key.strip():
-            raise ConfigError(f"Error parsing -c overrides: Empty key in override: {override}")
+            raise OptionError(f"Error parsing -c overrides: Empty key in override: {override}")
         *parents, last = parse_key(key.strip())
         table = values
         for part in parents:

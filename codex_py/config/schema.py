@@ -134,7 +134,7 @@ KEYS: Final[Table] = {
     },
     "agents": {
         "enabled": "boolean",
-        "max_threads": "count",
+        "max_threads": "limit",
         "max_depth": "count",
         **alike("string", "default_subagent_model default_subagent_reasoning_effort"),
         "interrupt_message": unused("boolean", True),

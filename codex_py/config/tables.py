@@ -23,6 +23,7 @@ a dict is a table, and the name `*` in it stands for any other name.
 PLAIN: Final[dict[str, tuple[str, tuple[type, ...]]]] = {
     "string": ("a string", (str,)),
     "secret": ("a string", (str,)),  # not shown when the configuration is explained
+    "variable": ("the NAME of an environment variable, not what it holds", (str,)),
     "path": ("a path", (str,)),  # relative to the folder of the file that sets it
     "boolean": ("a boolean", (bool,)),
     "integer": ("an integer", (int,)),
@@ -75,7 +76,8 @@ _APPROVAL_MODE: Final[Kind] = ("auto", "prompt", "writes", "approve")
 REASONING_EFFORT: Final[Kind] = "string"  # each model has its own; Codex passes any through
 
 MODEL_PROVIDER: Final[Table] = {
-    **alike("string", "name base_url env_key env_key_instructions"),
+    **alike("string", "name base_url env_key_instructions"),
+    "env_key": "variable",
     "experimental_bearer_token": "secret",
     "auth": {
         "command": "string",
@@ -90,7 +92,7 @@ MODEL_PROVIDER: Final[Table] = {
     "profile": {"extra_body": "table", "left_out": ["string"], "*": "any"},
     "query_params": {"*": "string"},
     "http_headers": {"*": "secret"},
-    "env_http_headers": {"*": "string"},
+    "env_http_headers": {"*": "variable"},
     **alike("count", "request_max_retries stream_max_retries stream_idle_timeout_ms"),
     "websocket_connect_timeout_ms": unused("count"),
     "supports_websockets": unused("boolean", False),
@@ -116,10 +118,10 @@ MCP_SERVER: Final[Table] = {
     "cwd": "string",
     "environment_id": "string",
     "url": "string",
-    "bearer_token_env_var": "string",
+    "bearer_token_env_var": "variable",
     "http_headers": {"*": "secret"},
     "http_headers_helper": unused("string"),
-    "env_http_headers": {"*": "string"},
+    "env_http_headers": {"*": "variable"},
     "oauth": {"client_id": "string", "*": "any"},
     "oauth_resource": "string",
     "auth": unused(("oauth", "chatgpt", "ema_auth"), "oauth"),

@@ -43,7 +43,7 @@ def test_each_kind_of_mistake_names_its_key_and_what_was_expected():
         ),
         Problem(("notify", "1"), "must be a string, not `2`"),
         Problem(("tools",), "must be a table, not `3`"),
-        Problem(("mcp_servers", "s", "env", "A"), "must be a string, not `1`"),
+        Problem(("mcp_servers", "s", "env", "A"), "must be a string"),
         Problem(
             ("approval_policy",),
             "must be one of `untrusted`, `on-failure`, `on-request`, `never`, not `often`",
@@ -138,3 +138,50 @@ def test_an_unknown_feature_is_an_unknown_key_with_a_suggestion():
         Problem(("features", "goal"), "is unknown", unknown=True)
     ]
     assert suggestion(("features", "goal")) == "features.goals"
+
+
+@pytest.mark.parametrize("name", ["MOCK_KEY", "my_team_llm_gateway_key_2024", "_a1", ""])
+def test_the_name_of_a_variable_may_be_any(name: str) -> None:
+    assert problems({"model_providers": {"m": {"env_key": name}}}) == []
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "sk-proj-secretsecretsecret",
+        "gsk_Ab12Cd34Ef56Gh78Ij90Kl12",
+        "0f3c9a7be1d24c55a9e8b7c6d5e4f3a2",
+        "f03c9a7be1d24c55a9e8b7c6d5e4f3a2",
+        "Bearer x",
+        "$KEY",
+    ],
+)
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [
+        ("model_providers", "env_key"),
+        ("mcp_servers", "bearer_token_env_var"),
+        ("mcp_servers", "env_http_headers"),
+    ],
+)
+def test_what_is_no_name_of_a_variable_is_not_shown(table: str, name: str, key: str) -> None:
+    value = {"x-key": key} if name == "env_http_headers" else key
+    (problem,) = problems({table: {"m": {name: value}}})
+    assert problem.text == "must be the NAME of an environment variable, not what it holds"
+
+
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [
+        (("model_providers", "m", "api_key"), "model_providers.m.env_key"),
+        (("model_providers", "m", "apikey"), "model_providers.m.env_key"),
+        (("stream_idle_timeout_ms",), "model_providers.NAME.stream_idle_timeout_ms"),
+    ],
+)
+def test_keys_that_belong_elsewhere_are_suggested(key: tuple[str, ...], near: str) -> None:
+    assert suggestion(key) == near
+
+
+def test_no_session_has_no_threads_for_subagents() -> None:
+    (problem,) = problems({"agents": {"max_threads": 0}})
+    assert problem.key == ("agents", "max_threads")

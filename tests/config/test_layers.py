@@ -153,6 +153,9 @@ def test_old_profiles_are_refused(place: Place):
         f" {place.home / 'x.config.toml'} instead"
     )
 
+    place.user("[profiles.x]\nmodel = 'm'\n")
+    with pytest.raises(ConfigError, match=r"`--profile x` cannot .* into .*/x\.config\.toml$"):
+        place.load(profile="x")
     place.user("", "x.config.toml")
     place.user("[profiles.x]\nmodel = 'm'\n")
     assert place.load().model == "gpt-6.1-sol"
@@ -164,6 +167,7 @@ def test_old_profiles_are_refused(place: Place):
     ("content", "message"),
     [
         (b"model = ", "{path}:1:9: Invalid value"),
+        (b'a = 1\nmodel = "x\nb = 1', "{path}:2:11: the quote is not closed on this line"),
         (b"a = 1\nb 2\n", "{path}:2:3: Expected '=' after a key in a key/value pair"),
         (b"a = [1,\n", "{path}:2:1: Invalid value"),
         (b"model = '\xff'", "{path} is not UTF-8 text (byte 9)"),

@@ -21,7 +21,7 @@ from typing import Any, Final, cast
 
 import httpx
 
-from codex_py.errors import ModelError, NamedFileError
+from codex_py.errors import ModelError, OptionError
 from codex_py.filesystem.ordinary import read_whole
 from codex_py.filesystem.own import open_emptied
 from codex_py.model.tape.match import first_difference, normalised, working_directory
@@ -45,18 +45,18 @@ class RecordingTransport(httpx.AsyncBaseTransport):
     """
 
     def __init__(self, inner: httpx.AsyncBaseTransport, path: Path) -> None:
-        """Raises a `NamedFileError` if the file cannot be written, or is a link or somebody else's."""
+        """Raises a `OptionError` if the file cannot be written, or is a link or somebody else's."""
         self._inner = inner
         self._path = path
         self._failure: OSError | None = None
         try:
             self._file = os.fdopen(open_emptied(path), "w", encoding="utf-8")
         except OSError as error:
-            raise NamedFileError(self._not_written(error)) from error
+            raise OptionError(self._not_written(error)) from error
         self._write({"tape": _VERSION})
         if self._failure is not None:
             self._close_file()
-            raise NamedFileError(self._not_written(self._failure)) from self._failure
+            raise OptionError(self._not_written(self._failure)) from self._failure
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Raises a `ModelError` if the exchange before this one could not be written."""
@@ -152,7 +152,7 @@ class ReplayTransport(httpx.AsyncBaseTransport):
     """
 
     def __init__(self, path: Path, *, normalise: Callable[[Any], Any] = normalised) -> None:
-        """Raises a `NamedFileError`, which names the file and the line, if it is no tape."""
+        """Raises a `OptionError`, which names the file and the line, if it is no tape."""
         self._path = path
         self._normalise = normalise
         self._exchanges = _read(path)
@@ -215,9 +215,9 @@ def _read(path: Path) -> list[dict[str, Any]]:
         # Never from a pipe, which may have no other end.
         lines = read_whole(path.absolute(), _MAX_BYTES).decode("utf-8").split("\n")
     except OSError as error:
-        raise NamedFileError(f"{path}: the tape cannot be read: {error.strerror}") from error
+        raise OptionError(f"{path}: the tape cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise NamedFileError(f"{path}: the tape is not UTF-8") from error
+        raise OptionError(f"{path}: the tape is not UTF-8") from error
     exchanges: list[dict[str, Any]] = []
     for number, line in enumerate(lines, 1):
         if not line.strip() and number > 1:
@@ -225,14 +225,12 @@ def _read(path: Path) -> list[dict[str, Any]]:
         try:
             data: Any = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise NamedFileError(f"{path}, line {number}: not valid JSON: {error}") from error
+            raise OptionError(f"{path}, line {number}: not valid JSON: {error}") from error
         if number == 1:
             if not isinstance(data, dict) or cast("dict[str, Any]", data).get("tape") != _VERSION:
-                raise NamedFileError(
-                    f'{path}, line 1: no tape begins like this; {{"tape": 1}} does'
-                )
+                raise OptionError(f'{path}, line 1: no tape begins like this; {{"tape": 1}} does')
         elif not _is_exchange(data):
-            raise NamedFileError(f"{path}, line {number}: not a recorded exchange")
+            raise OptionError(f"{path}, line {number}: not a recorded exchange")
         else:
             exchanges.append(data)
     return exchanges
