@@ -16,30 +16,39 @@ from codex_py.app.loading import load
 from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.providers.findings import fitted
 from codex_py.app.user_programs import user_programs
+from codex_py.config.check import lookup
 from codex_py.config.config import Config
 from codex_py.config.schema import DEFAULTS
 from codex_py.errors import ConfigError, ModelError, nearest
 from codex_py.http.transport import http_client, http_transport
 from codex_py.model.auth import Key, find_key, unusable_command
+from codex_py.model.catalog import EFFORTS, model_info
 from codex_py.model.client import HttpModelClient, UnavailableClient
 from codex_py.model.provider_data import Maker
 from codex_py.model.providers import OPENAI_URL, WIRES, Provider, key_variable, resolve_provider
 from codex_py.model.tape.transports import RecordingTransport, ReplayTransport
-from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
+from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS, LOCAL_PROVIDERS
 from codex_py.protocol.stream import ModelClient, OutputTextDelta, ReasoningDelta, Wire
 
 _DEFAULT: Final = DEFAULTS["model"]
 _WITHOUT_DEFAULT: Final = {*BUILT_IN_PROVIDERS} - {"openai", "azure", "openrouter"}
 """Providers that do not serve the default model."""
+_WITHOUT_PATHS: Final = {*BUILT_IN_PROVIDERS} - {*LOCAL_PROVIDERS}
+"""Providers none of whose models is called by a path."""
 
 
 def configured_provider(config: Config, environment: Mapping[str, str]) -> Provider:
     """The provider of a session, fitted to what is known of its model.
 
     Raises:
-        ConfigError: there is no such provider, or no model of it is named.
+        ConfigError: there is no such provider, no model of it is named, or the model has no such effort.
     """
     name = config.model_provider
+    # A server of the user's own may call a model by its path.
+    first, _, rest = config.model.rpartition("/")
+    if not rest.strip() or (not first and "/" in config.model and name in _WITHOUT_PATHS):
+        raise ConfigError(f"`model`: {config.model!r} names no model", key=("model",))
+    _require_known_efforts(config)
     if name in _WITHOUT_DEFAULT and "model" not in config.values and config.model == _DEFAULT:
         raise ConfigError(
             f"the provider {name!r} has no model {_DEFAULT!r}: say which with -m {name}/MODEL"
@@ -47,6 +56,15 @@ def configured_provider(config: Config, environment: Mapping[str, str]) -> Provi
         )
     own = config.model_providers.get(name, {}).get("profile", {})
     return fitted(named_provider(config, name, environment), config.model, config.home, own)
+
+
+def _require_known_efforts(config: Config) -> None:
+    # A catalogue of the user's, and a model that is not known here, may have efforts of their own.
+    if config.model_catalog_json is None and model_info(config.model).known:
+        for key in ("model_reasoning_effort", "plan_mode_reasoning_effort"):
+            if (effort := getattr(config, key)) not in (None, *EFFORTS):
+                text = f"`{key}`: {config.model} has no effort {effort!r}; use one of {', '.join(EFFORTS)}"
+                raise ConfigError(text, key=(key,))
 
 
 def misspelt_provider(provider: Provider, model: str, known: Collection[str]) -> str | None:
@@ -69,15 +87,18 @@ def misspelt_provider(provider: Provider, model: str, known: Collection[str]) ->
 
 def named_provider(config: Config, name: str, environment: Mapping[str, str]) -> Provider:
     """The provider of this name; a `ConfigError` if there is none."""
+    layers, key = config.layers, ("model_providers", name, "env_key")
     try:
-        return resolve_provider(
+        provider = resolve_provider(
             name,
             config.model_providers,
             openai_base_url=config.openai_base_url,
             environment=environment,
         )
     except ConfigError as error:
-        raise config.layers.located(error) from None
+        raise layers.located(error) from None
+    is_own = lookup(config.values, key) is not None
+    return replace(provider, env_key_place=layers.where(key)) if is_own else provider
 
 
 def missing_key(config: Config, environment: Mapping[str, str]) -> str | None:

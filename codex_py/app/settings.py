@@ -24,7 +24,7 @@ from codex_py.tools.offered import tool_specs
 
 _UNKNOWN_MODEL = (
     "Model metadata for `{}` not found. Defaulting to fallback metadata; this can degrade"
-    " performance and cause issues."
+    " performance and cause issues. A window of {:,} tokens is assumed; `model_context_window` sets it."
 )
 _COMPACT_AT_PERCENT = 90
 """Of the model's window, as in Codex. A configured limit applies only if it is lower."""
@@ -86,8 +86,9 @@ def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> 
     if warning := misspelt_provider(provider, choices.model, config.model_providers):
         setup.warn(warning)
     info = model_info(choices.model, config.model_catalog_json)
+    window = config.model_context_window or info.context_window
     if not info.known:
-        setup.warn(_UNKNOWN_MODEL.format(info.slug))
+        setup.warn(_UNKNOWN_MODEL.format(info.slug, window))
     effort = choices.reasoning_effort or info.default_reasoning_effort
     summary = choices.reasoning_summary or (None if info.known else "auto")
     reasoning = {
@@ -97,7 +98,6 @@ def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> 
     reasoning = {
         k: v for k, v in reasoning.items() if v is not None and (k, v) != ("summary", "none")
     }
-    window = config.model_context_window or info.context_window
     return TurnSettings(
         model=info.slug,
         provider=provider.id,

@@ -30,24 +30,16 @@ async def server_sent_events(
 ) -> AsyncGenerator[Sequence[str]]:
     """The `data` of the events of a successful response whose body has not been read, as they arrive in batches.
 
-    Events without data are left out. The content type is not believed: whatever is not HTML is read as
-    events, and a body that is one JSON object is given as the data of one event. Closing the generator
-    leaves the response open; that is its owner's to close.
+    Events without data are left out. The content type is not believed, and a body that is one JSON object
+    is given as the data of one event. Closing the generator leaves the response open; that is its owner's to close.
 
     Args:
         max_quiet_s: how long a server may keep the connection alive, with comments or empty objects, without an event.
 
     Raises:
         StreamError: the connection broke or fell silent, or an event or the response is too large.
-        ModelError: the body is packed, or an HTML page: something else than a model's service answered.
+        ModelError: the body is packed.
     """
-    if response.headers.get("content-type", "").startswith("text/html"):
-        raise ModelError(
-            "the server answered with a web page where a stream was due; "
-            "check the base URL of the provider",
-            code="not_a_stream",
-            status=response.status_code,
-        )
     splitter = _Splitter()
     bounds = _Bounds(max_quiet_s)
     try:

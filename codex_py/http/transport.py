@@ -136,7 +136,12 @@ class BulkTransport(httpx.AsyncBaseTransport):
                 os_words(error) or f"no answer in {timeout_s:g} s"
             ) from error
         except OSError as error:
-            raise httpx.ConnectError(os_words(error)) from error
+            words = os_words(error)
+            if scheme == "https" and isinstance(error, ssl.SSLError | ConnectionResetError):
+                is_refused = isinstance(error, ssl.SSLCertVerificationError)
+                hint = "" if is_refused else "; is it an http:// address?"
+                words = f"the TLS handshake failed: {words}{hint}"
+            raise httpx.ConnectError(words) from error
         return connection
 
     def _tls_context(self) -> ssl.SSLContext:

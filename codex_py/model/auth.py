@@ -40,7 +40,11 @@ def find_key(provider: Provider, *, environment: Mapping[str, str], home: Path) 
         key = _from_variable(provider.env_key, environment)
         if key is None:
             hint = f" {provider.env_key_instructions}" if provider.env_key_instructions else ""
-            raise _missing(f"Missing environment variable: `{provider.env_key}`.{hint}")
+            place = f" ({provider.env_key_place})" if provider.env_key_place else ""
+            raise _missing(
+                f"Missing environment variable: `{provider.env_key}`.{hint} It holds the key of the"
+                f" provider `{provider.id}`{place}; `codex-py doctor` checks the setup."
+            )
         return key
     if provider.bearer_token is not None:
         return _key(provider.bearer_token, f"{where}.experimental_bearer_token")
@@ -56,7 +60,7 @@ def find_key(provider: Provider, *, environment: Mapping[str, str], home: Path) 
     if key is None:
         raise _missing(
             f"No API key for {provider.name}: set the environment variable OPENAI_API_KEY,"
-            " or run `codex-py login --with-api-key`."
+            " or run `codex-py login --with-api-key`. `codex-py doctor` checks the setup."
         )
     return key
 

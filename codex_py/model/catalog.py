@@ -103,6 +103,8 @@ _LISTED = (
 _SHELL_TYPES = {"shell": "default", "local_shell": "local"}
 """The names that Codex 0.169 has for some shell tools."""
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
+EFFORTS = ("none", "minimal", *_EFFORTS, "ultra")
+"""Those that one or another model of the catalogue knows."""
 
 _UNKNOWN = ModelInfo(
     slug="", default_reasoning_effort=None, freeform_apply_patch=False, known=False

@@ -14,7 +14,7 @@ from codex_py.http.sse import server_sent_events
 from codex_py.http.transport import LOCATION
 from codex_py.model.auth import Key
 from codex_py.model.error_body import plain_line
-from codex_py.model.failures import http_failure
+from codex_py.model.failures import http_failure, unfinished
 from codex_py.model.providers import Provider
 from codex_py.protocol.addresses import shown_url
 from codex_py.protocol.items import ResponseItem
@@ -72,7 +72,7 @@ class HttpModelClient:
         Raises:
             ConfigError: a header cannot be sent as it is, or the base URL is none.
         """
-        self._wire = wire
+        self._wire, self._wire_api = wire, provider.wire_api
         self._http = http
         self._key = key
         try:
@@ -126,14 +126,21 @@ class HttpModelClient:
         if limits := _rate_limits(response.headers):
             yield RateLimits(limits)
         source = server_sent_events(response, max_quiet_s=self._max_quiet_s)
+        has_begun, is_empty = False, True
         try:
             async for batch in source:
+                is_empty = False
                 for data in batch:
                     for event in decoder.feed(data):
+                        has_begun = True
                         yield _with_usage(event, prompt, items)
                 if decoder.finished:
                     break
-            for event in decoder.end():
+            try:
+                rest = decoder.end()
+            except StreamError as error:
+                raise error if has_begun else self._no_stream(response, error, is_empty) from None
+            for event in rest:
                 yield _with_usage(event, prompt, items)
             await _linger(source)
         except ModelError as error:
@@ -141,6 +148,21 @@ class HttpModelClient:
             raise
         finally:
             await source.aclose()
+
+    def _no_stream(
+        self, response: httpx.Response, error: StreamError, is_empty: bool
+    ) -> ModelError:
+        """The error of an answer without an event: `error`, unless it is no stream at all."""
+        kind = response.headers.get("content-type", "no content type")
+        is_other = "json" in kind or "html" in kind
+        if error.code != "disconnected" or not (is_empty or is_other):
+            return error
+        text = (
+            f"the answer of {self._shown_url} is {'no stream' if is_other else 'empty'} ({plain_line(kind)});"
+            f" look at `base_url` and `wire_api`, which is {self._wire_api!r}"
+        )
+        # A server in trouble may answer with nothing, and another attempt may succeed.
+        return ModelError(text, code="not_a_stream", status=200) if is_other else unfinished(text)
 
     def _not_answered(self, error: httpx.TransportError) -> StreamError:
         cause = str(error) or type(error).__name__

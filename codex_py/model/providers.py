@@ -1,6 +1,7 @@
 """The providers of models: `[model_providers.<id>]` of the configuration, and those built in. LIGHT."""
 
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, fields
@@ -24,6 +25,13 @@ WIRES: Mapping[str, str] = {
 }
 """The class of each API. `text` is `chat` for models that cannot call tools; see `Profile.tools`."""
 _TYPE_NAMES = {bool: "boolean", str: "string", list[str]: "list", Mapping[str, Any]: "table"}
+_ENDPOINTS: Mapping[str, str] = {
+    "responses": "/responses",
+    "chat": "/chat/completions",
+    "text": "/chat/completions",
+    "anthropic": "/messages",
+}
+"""What each wire appends to a base URL."""
 _KEY_HEADERS = ("bearer", "x-api-key", "api-key")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -60,6 +68,8 @@ class Provider:
     base_url: str
     """http or https, without a slash at its end."""
     env_key: str | None = None
+    env_key_place: str | None = None
+    """The file and the line that set it, if the user did."""
     env_key_instructions: str | None = None
     bearer_token: str | None = None
     auth: TokenCommand | None = None
@@ -119,14 +129,14 @@ def resolve_provider(
     if table is None:
         known = ", ".join(sorted({*BUILT_IN_PROVIDERS, *tables}))
         raise ConfigError(f"Model provider `{provider_id}` not found; known are: {known}")
-    wire_api = table.get("wire_api", "responses")
+    wire_api = _one_of(WIRES, table.get("wire_api", "responses"), (*where, "wire_api"))
     return Provider(
         id=provider_id,
         name=table.get("name") or provider_id,
-        base_url=_base_url(table.get("base_url"), where),
+        base_url=_base_url(table.get("base_url"), wire_api, where),
         bearer_token=table.get("experimental_bearer_token"),
         auth=_token_command(table.get("auth"), where),
-        wire_api=_one_of(WIRES, wire_api, (*where, "wire_api")),
+        wire_api=wire_api,
         key_header=_one_of(
             _KEY_HEADERS,
             table.get("key_header", "x-api-key" if wire_api == "anthropic" else "bearer"),
@@ -211,7 +221,8 @@ def _profile(table: Mapping[str, Any], wire_api: str, where: Sequence[str]) -> P
     return Profile(**values)
 
 
-def _base_url(value: str | None, where: Sequence[str]) -> str:
+def _base_url(value: str | None, wire_api: str, where: Sequence[str]) -> str:
+    """The address without the endpoint that may have been pasted with it."""
     if not value:
         raise _mistake((*where, "base_url"), " is missing")
     try:
@@ -223,7 +234,16 @@ def _base_url(value: str | None, where: Sequence[str]) -> str:
         # What stands before an @ may be a password.
         shown = "this" if "@" in value else repr(value)
         raise _mistake((*where, "base_url"), f": {shown} is no http:// or https:// address")
-    return value.rstrip("/")
+    value = value.rstrip("/")
+    for wire, endpoint in _ENDPOINTS.items():
+        if value.endswith(endpoint):
+            if endpoint != _ENDPOINTS[wire_api]:
+                text = f": {endpoint} is asked by the `wire_api` {wire!r}, and this one is {wire_api!r}"
+                raise _mistake((*where, "base_url"), text)
+            return value.removesuffix(endpoint)
+    # The SDKs of Anthropic, and what is written for them, append `/v1/messages`.
+    is_without = wire_api == "anthropic" and not re.search(r"/v\d\w*$", value)
+    return f"{value}/v1" if is_without else value
 
 
 def _token_command(table: Mapping[str, Any] | None, where: Sequence[str]) -> TokenCommand | None:

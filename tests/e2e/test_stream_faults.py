@@ -471,7 +471,29 @@ def test_a_web_page_in_place_of_a_stream_is_named(place: Workplace) -> None:
     with ScriptedServer([page]) as server:
         outcome = place.run(server)
     assert (outcome.code, outcome.error["code"]) == (1, "not_a_stream")
-    assert "base URL" in outcome.error["message"]
+    assert "is no stream (text/html); look at `base_url`" in outcome.error["message"]
+
+
+def test_an_answer_that_is_no_stream_says_what_it_is(place: Workplace) -> None:
+    whole = {"id": "r", "object": "chat.completion", "choices": "none"}
+    with ScriptedServer([Reply(body=json.dumps(whole).encode())]) as server:
+        outcome = place.run(server, stream_max_retries=3)
+        url = f"{server.base_url}/responses"
+        assert len(server.requests) == 1
+    assert (outcome.code, outcome.error["code"]) == (1, "not_a_stream")
+    assert outcome.error["message"] == (
+        f"the answer of {url} is no stream (application/json); look at `base_url` and `wire_api`,"
+        " which is 'responses'"
+    )
+
+
+def test_an_empty_answer_says_so_and_is_asked_for_again(place: Workplace) -> None:
+    empty = Reply(body=b"", headers={"content-type": "text/plain"})
+    with ScriptedServer([empty, empty]) as server:
+        outcome = place.run(server, stream_max_retries=1)
+        assert len(server.requests) == 2
+    assert (outcome.code, outcome.error["code"]) == (69, "disconnected")
+    assert "is empty (text/plain); look at `base_url`" in outcome.error["message"]
 
 
 def test_single_bytes_add_up(place: Workplace) -> None:

@@ -95,11 +95,6 @@ def test_plain_json_body_is_one_event(content_type: str) -> None:
         assert json.loads(data) == json.loads(body)
 
 
-def test_web_page_is_not_a_stream() -> None:
-    error = failure(b"<html>", content_type="text/html; charset=utf-8")
-    assert (error.code, error.retryable, error.status) == ("not_a_stream", False, 200)
-
-
 def test_broken_connection_is_a_stream_error_after_what_came_before() -> None:
     seen: list[str] = []
 

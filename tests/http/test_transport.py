@@ -474,9 +474,12 @@ def test_certificates_that_can_not_be_read_are_named(monkeypatch: pytest.MonkeyP
     assert (caught.value.exit_code, caught.value.retryable) == (ExitCode.CONFIGURATION, False)
 
 
+_NO_TLS = r"^the TLS handshake failed: .*\w \w.*; is it an http:// address\?$"
+
+
 def test_tls_to_a_plain_server_says_so() -> None:
     async def use(client: Client, server: RawServer) -> None:
-        with pytest.raises(httpx.ConnectError, match="TLS: "):
+        with pytest.raises(httpx.ConnectError, match=_NO_TLS):
             await client.get(server.url.replace("http:", "https:"))
 
     async def handler(connection: RawConnection) -> None:
@@ -488,7 +491,7 @@ def test_tls_to_a_plain_server_says_so() -> None:
 
 def test_a_server_that_closes_within_the_handshake_is_told_in_words() -> None:
     async def use(client: Client, server: RawServer) -> None:
-        with pytest.raises(httpx.ConnectError, match=r"\w \w|TLS: "):
+        with pytest.raises(httpx.ConnectError, match=_NO_TLS):
             await client.get(server.url.replace("http:", "https:"))
 
     async def handler(connection: RawConnection) -> None:

@@ -31,11 +31,16 @@ def test_the_variable_of_the_provider_is_read(tmp_path: Path) -> None:
 def test_a_missing_variable_is_named_with_its_instructions(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
-    asking = provider(env_key="K", env_key_instructions="Get one at the desk.")
+    asking = provider(
+        env_key="K", env_key_instructions="Get one at the desk.", env_key_place="/a/config.toml:3"
+    )
     with pytest.raises(ModelError) as caught:
         find_key(asking, environment=environment, home=tmp_path)
     error = caught.value
-    assert str(error) == "Missing environment variable: `K`. Get one at the desk."
+    assert str(error) == (
+        "Missing environment variable: `K`. Get one at the desk. It holds the key of the provider"
+        " `mock` (/a/config.toml:3); `codex-py doctor` checks the setup."
+    )
     assert (error.code, error.exit_code) == ("missing_key", ExitCode.AUTHENTICATION)
 
 

@@ -70,6 +70,29 @@ def test_the_address_of_openai_can_be_set_and_the_setting_wins() -> None:
 
 
 @pytest.mark.parametrize(
+    ("wire_api", "given", "used"),
+    [
+        ("responses", "https://a/v1/responses", "https://a/v1"),
+        ("responses", "https://a/responses/", "https://a"),
+        ("chat", "https://a/v1/chat/completions", "https://a/v1"),
+        ("text", "https://a/v1/chat/completions", "https://a/v1"),
+        ("anthropic", "https://a", "https://a/v1"),
+        ("anthropic", "https://a/v1/", "https://a/v1"),
+        ("anthropic", "https://a/anthropic", "https://a/anthropic/v1"),
+        ("anthropic", "https://a/v1beta", "https://a/v1beta"),
+        ("anthropic", "https://a/v1/messages", "https://a/v1"),
+        ("anthropic", "https://a/api/messages", "https://a/api"),
+        ("responses", "https://a", "https://a"),
+    ],
+)
+def test_an_address_may_have_the_endpoint_and_for_messages_no_version(
+    wire_api: str, given: str, used: str
+) -> None:
+    table = {"m": {"name": "m", "base_url": given, "wire_api": wire_api}}
+    assert resolve_provider("m", table).base_url == used
+
+
+@pytest.mark.parametrize(
     ("provider_id", "table", "message"),
     [
         ("nope", {}, "Model provider `nope` not found; known are: anthropic, azure,"),
@@ -80,6 +103,11 @@ def test_the_address_of_openai_can_be_set_and_the_setting_wins() -> None:
         ("m", {"m": {**FULL, "base_url": "example.com"}}, "no http:// or https:// address"),
         ("m", {"m": {**FULL, "base_url": "http://h:port/"}}, "no http:// or https:// address"),
         ("m", {"m": {**FULL, "base_url": "http://[h/"}}, "no http:// or https:// address"),
+        (
+            "m",
+            {"m": {**FULL, "base_url": "https://a/v1/chat/completions"}},
+            "base_url: /chat/completions is asked by the `wire_api` 'chat', and this one is 'responses'",
+        ),
         ("m", {"m": {**FULL, "wire_api": "soap"}}, "m.wire_api: 'soap' is not supported"),
         ("m", {"m": {**FULL, "auth": {"args": []}}}, "m.auth.command is missing"),
     ],

@@ -1,6 +1,6 @@
 """Anthropic Messages: how a request is put together.
 
-Specification: https://docs.anthropic.com/en/api/messages. The base URL of a provider ends in `/v1`.
+Specification: https://docs.anthropic.com/en/api/messages. `model/providers.py` sees to the `/v1` of a base URL.
 """
 
 from collections.abc import Mapping, Sequence
