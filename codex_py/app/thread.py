@@ -162,7 +162,9 @@ def session_to_resume(setup: SessionSetup) -> Path | None:
         path = find_session(config.home, options.resume)
         if path is None:
             raise SessionError(
-                f"no session found with the id or name {options.resume!r}", exit_code=ExitCode.USAGE
+                f"no session found with the id or name {options.resume!r};"
+                " `codex-py sessions list --all` shows them",
+                exit_code=ExitCode.USAGE,
             )
         require_active(config.home, path)
         return newest_continuation(config.home, path)

@@ -11,7 +11,13 @@ from itertools import pairwise
 
 from codex_py.cli.commands import help_text
 from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.command_parser import CommandParser, UsageError, given, suggestion
+from codex_py.frontends.command_parser import (
+    CommandParser,
+    UsageError,
+    given,
+    not_there_yet,
+    suggestion,
+)
 from codex_py.protocol.ids import is_thread_id
 
 _NOT_YET = {"--approve-for-me", "--remote"}
@@ -32,6 +38,9 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     # Its name is optional, and the prompt may be the next word.
     before = ["--worktree=" if word == "--worktree" else word for word in argv[:end]]
     found, words = CommandParser(Arguments).parse_known_args(before)
+    if words[1:2] == ["review"] and words[0] in {"exec", "e"}:
+        # Before its options are read, which are unknown here.
+        raise not_there_yet("exec review")
     for word in words:
         # argparse gives unknown options back among the words.
         if (flag := _FLAG.match(word)) and " " not in word.partition("=")[0]:

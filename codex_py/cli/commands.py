@@ -188,11 +188,11 @@ _BY_NAME = {name: command for command in COMMANDS for name in command.names}
 NAMES = tuple(command.names[0] for command in COMMANDS)
 
 OF_CODEX = {
-    *("agents", "app-server", "cloud"),
-    *("exec-server", "queue"),
+    *("acp", "agents", "app-server", "cloud"),
+    *("exec-server", "import", "man", "queue"),
     *("remote-control", "review", "update"),
 }
-"""Commands of Codex that this program does not have."""
+"""Commands that this program does not have: nearly all are Codex's."""
 
 
 def find_command(word: str) -> Command | None:

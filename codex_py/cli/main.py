@@ -10,7 +10,7 @@ from codex_py import __version__
 from codex_py.app.loading import load
 from codex_py.cli.commands import NAMES, OF_CODEX, TERMINAL, Command, find_command, help_text
 from codex_py.errors import CodexError
-from codex_py.frontends.command_parser import HelpRequested, UsageError, suggestion
+from codex_py.frontends.command_parser import HelpRequested, UsageError, not_there_yet, suggestion
 from codex_py.frontends.stopping import Stopped
 from codex_py.frontends.streams import print_out, tell
 
@@ -62,7 +62,7 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     word, rest = _split(argv)
     if word in OF_CODEX:
         # Say so before its options are read, most of which are unknown here.
-        raise UsageError(f"`{word}` is not supported by codex-py")
+        raise not_there_yet(word)
     command = find_command(word)
     if command is not None and command.own_options:
         target, rest = _member(command, rest) if command.members else (command.target, rest)

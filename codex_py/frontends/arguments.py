@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -25,10 +25,18 @@ from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
 from codex_py.protocol.stream import ToolChoice
 
 
+def unknown_feature(name: str, known: Collection[str]) -> str:
+    """The message, which begins with the words of Codex."""
+    return (
+        f"Unknown feature flag: {name}.{suggestion(name, sorted(known))}"
+        " `codex-py features list` shows all."
+    )
+
+
 def _feature(value: str) -> Callable[[str], str]:
     def setting(name: str) -> str:
         if name not in (known := feature_names()):
-            raise ConfigError(f"unknown feature {name!r}.{suggestion(name, sorted(known))}")
+            raise UsageError(unknown_feature(name, known))
         return f"features.{name}={value}"
 
     return setting
@@ -39,7 +47,7 @@ def _limit(name: str) -> Callable[[str], str]:
         try:
             return f"budget.{name}={amount(name, text)}"
         except ConfigError as error:
-            raise UsageError(f"{error}") from None
+            raise UsageError(f"--{name.replace('_', '-')}: {error}") from None
 
     return setting
 
@@ -185,8 +193,6 @@ def exec_target(arguments: Arguments) -> SessionTarget:
     """
     words = [*arguments.words[1:], *arguments.literal_words]
     command = next(iter(arguments.words[1:]), None)
-    if command == "review":
-        raise UsageError("`exec review` is not supported yet")
     if command not in {"resume", "fork"}:
         return _new_session(words, arguments, "`exec resume` and `exec fork`")
     target = _resumed_session(words[1:], arguments)
@@ -221,6 +227,14 @@ def _resumed_session(words: Sequence[str], arguments: Arguments) -> SessionTarge
     if not words:
         return SessionTarget(pick=True, resume_all=arguments.all)
     return SessionTarget(_only(words[1:]), resume=words[0])
+
+
+def require_images(arguments: Arguments, target: SessionTarget) -> None:
+    """Raises a `UsageError` if an image is not there: it may be the prompt."""
+    if missing := next((path for path in arguments.images if not path.exists()), None):
+        took = len(arguments.image) > 1 and target.prompt is None
+        hint = ": -i takes every word up to the next option; put the prompt before it, or behind --"
+        raise UsageError(f"there is no image {str(missing)!r}{hint if took else ''}")
 
 
 def _only(words: Sequence[str]) -> str | None:

@@ -24,6 +24,11 @@ class UsageError(CodexError):
     exit_code = ExitCode.USAGE
 
 
+def not_there_yet(command: str) -> UsageError:
+    """The error for a command that Codex has, or that is to come."""
+    return UsageError(f"`codex-py {command}` is not there yet; `codex-py help` lists what is")
+
+
 class HelpRequested(Exception):
     """`--help` was among the options.
 

@@ -11,7 +11,7 @@ from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import trust_project
 from codex_py.errors import CodexError
 from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.command_parser import working_folder
+from codex_py.frontends.command_parser import UsageError, working_folder
 from codex_py.frontends.streams import tell
 from codex_py.protocol.approval import SandboxPolicy
 
@@ -29,7 +29,8 @@ def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Co
     allowed = arguments.skip_git_repo_check or arguments.bypass
     if not (allowed or config.inside_git or config.trust == "trusted"):
         raise CodexError(
-            "Not inside a trusted directory and --skip-git-repo-check was not specified.",
+            "Not inside a trusted directory and --skip-git-repo-check was not specified."
+            " To use this folder: git init, or `codex-py exec --trust`.",
             code="untrusted_directory",
         )
     return config
@@ -103,11 +104,10 @@ def _session_config(
         wanted = arguments.local_provider or config.oss_provider
         local = find(config, wanted, arguments.model, environment)
         config = read_config(arguments, environment, {**flags, **local})
-    warnings = [
-        f"--add-dir {name}: there is no such folder, so nothing can be written there."
-        for name in arguments.add_dir
-        if not (config.cwd / name).is_dir()
-    ]
+    for name in arguments.add_dir:
+        if not (config.cwd / name).is_dir():
+            raise UsageError(f"--add-dir: there is no folder {name!r}")
+    warnings: list[str] = []
     if arguments.local_provider is not None and not arguments.oss:
         warnings.append("--local-provider has no effect without --oss.")
     if arguments.agent_events and not arguments.json:

@@ -598,10 +598,16 @@ def test_the_time_of_subagents_ends_with_that_of_the_session(place: Workplace) -
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        (("--max-turns", "0"), "'0' is no amount of responses: write a whole number from 1"),
-        (("--max-tokens", "1x"), "'1x' is no amount of tokens: write 200000, 200k or 1.5m"),
-        (("--max-cost", "abc"), "'abc' is no amount of dollars: write 2 or 0.50"),
-        (("--max-time", "5d"), "'5d' is no amount of time: write 90s, 30m or 2h"),
+        (
+            ("--max-turns", "0"),
+            "--max-turns: '0' is no amount of responses: write a whole number from 1",
+        ),
+        (
+            ("--max-tokens", "1x"),
+            "--max-tokens: '1x' is no amount of tokens: write 200000, 200k or 1.5m",
+        ),
+        (("--max-cost", "abc"), "--max-cost: 'abc' is no amount of dollars: write 2 or 0.50"),
+        (("--max-time", "5d"), "--max-time: '5d' is no amount of time: write 90s, 30m or 2h"),
     ],
 )
 def test_an_option_that_cannot_be_read_is_a_usage_error(

@@ -73,7 +73,8 @@ def test_nothing_is_imported_from_the_working_directory(
     assert (done.returncode, done.stderr) == (
         1,
         "Reading prompt from stdin...\n"
-        "Error: Not inside a trusted directory and --skip-git-repo-check was not specified.\n",
+        "Error: Not inside a trusted directory and --skip-git-repo-check was not specified."
+        " To use this folder: git init, or `codex-py exec --trust`.\n",
     )
 
 
@@ -87,10 +88,17 @@ def test_nothing_is_imported_from_the_working_directory(
         (
             ["-c", "a=1", "app-server", "--listen", "stdio://"],
             2,
-            "Error: `app-server` is not supported by codex-py\n",
+            "Error: `codex-py app-server` is not there yet; `codex-py help` lists what is\n",
         ),
         (["exce", "hi"], 2, "Error: unknown command 'exce'. Did you mean exec?\n"),
-        (["review"], 2, "Error: `review` is not supported by codex-py\n"),
+        *(
+            (
+                [word, "--all"],
+                2,
+                f"Error: `codex-py {word}` is not there yet; `codex-py help` lists what is\n",
+            )
+            for word in ("review", "acp", "man", "import")
+        ),
         (["exec", "--jsn"], 2, "Error: unknown option --jsn. Did you mean --json?\n"),
         (
             ["-m", "x", "apply", "a.patch"],
@@ -157,7 +165,7 @@ def test_a_setting_is_explained(tmp_path: Path, environment: dict[str, str]) -> 
         ),
         (
             ["-c", "model", "hi"],
-            78,
+            2,
             "Error parsing -c overrides: Invalid override (missing '='): model",
         ),
     ],

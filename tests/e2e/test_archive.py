@@ -43,7 +43,8 @@ def test_a_session_goes_to_the_archive_and_back(place: Workplace) -> None:
     before = files(place)
     assert run(place, "archive", thread.upper()) == (0, f"Archived session {thread}.\n", "")
     assert files(place) == [f"archived_sessions/{path.name}"]
-    refused = f"No active session found matching '{thread}'."
+    hint = "`codex-py sessions list --all` shows them."
+    refused = f"No active session found matching '{thread}'. {hint}"
     assert run(place, "archive", thread) == (1, "", f"Error: {refused}\n")
     hint = f"session {thread} is archived. Run `codex-py unarchive {thread}` to unarchive it first."
     for command in ("resume", "fork"):
@@ -52,8 +53,27 @@ def test_a_session_goes_to_the_archive_and_back(place: Workplace) -> None:
     assert place.rerun("resume", "--last", "go").code == 2
     assert run(place, "unarchive", thread) == (0, f"Unarchived session {thread}.\n", "")
     assert files(place) == before
-    refused = f"No archived session found matching '{thread}'."
+    hint = "`codex-py sessions list --all --archived` shows them."
+    refused = f"No archived session found matching '{thread}'. {hint}"
     assert run(place, "unarchive", thread) == (1, "", f"Error: {refused}\n")
+
+
+def test_the_newest_session_of_the_folder_needs_no_name(place: Workplace) -> None:
+    older, _ = stored(place)
+    newer, path = stored(place)
+    os.utime(path, (2**31, 2**31))
+    elsewhere, path = stored(Workplace(place.home, place.home))
+    os.utime(path, (2**31 + 1, 2**31 + 1))
+    assert run(place, "archive", "--last")[1] == f"Archived session {newer}.\n"
+    assert run(place, "archive", "--last")[1] == f"Archived session {older}.\n"
+    assert run(place, "archive", "--last") == (
+        *(1, ""),
+        "Error: no session was held in this folder\n",
+    )
+    assert run(place, "unarchive", "--last")[1] == f"Unarchived session {newer}.\n"
+    code, _, err = run(place, "delete", "--last")
+    assert (code, "cannot confirm session deletion" in err) == (1, True)
+    assert run(place, "archive", elsewhere, "--last")[0] == 2
 
 
 def test_subagents_go_with_their_session(place: Workplace) -> None:

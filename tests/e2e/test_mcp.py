@@ -60,6 +60,8 @@ def test_the_tools_of_servers_are_offered_and_called(place: Workplace) -> None:
         "MCP server `banner` prints to",
         "MCP server `dies-at-start` ex",
     ]
+    (failed,) = (item["message"] for item in seen[:2] if "dies-at-start" in item["message"])
+    assert failed.endswith("\n`codex-py mcp test dies-at-start` says more.")
     assert seen[3] == {
         "id": seen[3]["id"],
         "type": "mcp_tool_call",

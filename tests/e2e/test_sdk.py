@@ -312,7 +312,8 @@ def test_what_fails_before_the_turn_reaches_the_caller(sdk: Sdk, place: Workplac
     assert result["threadId"] is None
     assert result["events"] == []
     assert result["error"]["message"].endswith(
-        "Not inside a trusted directory and --skip-git-repo-check was not specified.\n"
+        "Not inside a trusted directory and --skip-git-repo-check was not specified."
+        " To use this folder: git init, or `codex-py exec --trust`.\n"
     )
 
 

@@ -278,11 +278,15 @@ def test_skills_are_listed_with_what_became_of_them(place: Workplace) -> None:
 def test_skills_are_checked_in_the_folders_and_files_that_are_named(place: Workplace) -> None:
     write(place.cwd / "mine", "a")
     write(place.cwd / "good", "b").write_text("---\nname: b\ndescription: x\n---\n", "utf-8")
-    done = skills(place, "check", "mine", "good", "none", "mine/a/SKILL.md")
+    (place.cwd / "bare").mkdir()
+    done = skills(place, "check", "mine", "good", "none", "bare", "mine/a/SKILL.md")
     problem = "mine/a/SKILL.md:1: `name` is missing."
     assert (done.returncode, done.stdout.decode().splitlines()) == (
         1,
-        [problem, "none: there is no SKILL.md in it.", problem],
+        [
+            *(problem, "none: there is no such folder.", "bare: there is no SKILL.md in it."),
+            problem,
+        ],
     )
     assert skills(place, "check", "good").returncode == 0
     assert skills(place, "check").returncode == 2

@@ -54,7 +54,7 @@ class LoopGuard:
         if self._times >= _STOP_AFTER:
             raise CodexError(
                 f"the model made the same call {_STOP_AFTER} times in a row, with the same result; if that is meant,"
-                " set `budget.loop_guard = false`",
+                " set `budget.loop_guard = false` in your own config.toml",
                 code="loop",
                 exit_code=ExitCode.TURN_LIMIT,
             )

@@ -64,7 +64,12 @@ class McpFeature(McpServers):
                 disabled_tools=server.disabled_tools,
             )
             servers.append(
-                McpServer(settings, spawn=self._spawn, elicitor=setup.elicitor, warn=setup.warn)
+                McpServer(
+                    settings,
+                    spawn=self._spawn,
+                    elicitor=setup.elicitor,
+                    warn=partial(self._warn_of, settings.name),
+                )
             )
         super().__init__(servers)
         self._has_session = False
@@ -75,6 +80,10 @@ class McpFeature(McpServers):
             await super().aclose()
         finally:
             self._guardian.close()
+
+    def _warn_of(self, name: str, text: str) -> None:
+        is_last = text == self._servers[name].error
+        self._setup.warn(f"{text}\n`codex-py mcp test {name}` says more." if is_last else text)
 
     def _spawn(self, transport: StdioTransport) -> PipedProcess:
         name, *arguments = transport.argv

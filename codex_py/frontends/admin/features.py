@@ -8,7 +8,7 @@ from codex_py.config.edit import set_in_config
 from codex_py.config.tables import feature_names, known_features
 from codex_py.errors import CodexError
 from codex_py.frontends.admin.command import command_config, command_parser, print_table, required
-from codex_py.frontends.command_parser import suggestion
+from codex_py.frontends.arguments import unknown_feature
 from codex_py.frontends.streams import print_out
 
 
@@ -37,9 +37,7 @@ def _switch(
     options = command_parser("name").parse_args(list(argv))
     name = required(options.name, f"feature: codex-py features {command} NAME")
     if name not in (known := feature_names()):
-        # The words are Codex's.
-        near = suggestion(name, sorted(known))
-        raise CodexError(f"Unknown feature flag: {name}{'.' if near else ''}{near}", code="feature")
+        raise CodexError(unknown_feature(name, known), code="feature")
     # Write nothing to a file that cannot be read.
     config = command_config(options, environment, warns=False)
     has_settings = isinstance(config.features.get(name), Mapping)

@@ -155,7 +155,7 @@ def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     config = mcp_config(options, environment)
     status, warnings = asyncio.run(_tried(config, name, environment))
     # The error is printed by itself.
-    warnings = [warning for warning in warnings if warning != status.error]
+    warnings = [warning for warning in warnings if not warning.startswith(status.error or "\0")]
     advice = _advice(config.mcp_servers[name], status, has_noise=bool(warnings))
     code = ExitCode.DONE if status.state == "ready" else ExitCode.TURN_FAILED
     if options.json:

@@ -20,7 +20,7 @@ from codex_py.frontends.terminal import age, on_one_line, printable
 from codex_py.protocol.ids import is_thread_id
 from codex_py.rollout.archive import archive, delete, unarchive
 from codex_py.rollout.details import read_details
-from codex_py.rollout.index import find_session, latest_session, thread_names, why_none
+from codex_py.rollout.index import find_session, recent_sessions, thread_names, why_none
 from codex_py.rollout.listing import SessionSummary, list_sessions, search_sessions
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, read_meta, thread_id_of
 from codex_py.rollout.usage import read_session_usage
@@ -55,10 +55,9 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print what is known of a session; the exit code."""
-    options = command_parser("session", "--json").parse_args(list(argv))
-    name = required(options.session, "session: codex-py sessions show SESSION")
+    options = command_parser("session", "--last", "--json").parse_args(list(argv))
     home = command_config(options, environment, warns=False).home
-    path = _any_session(home, name)
+    path = named_session(home, options.session, last=options.last)
     meta, details = read_meta(path), read_details(path)
     data: dict[str, Any] = {
         "id": meta.id,
@@ -142,26 +141,26 @@ def run_cost(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def run_archive(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Move a session and its subagents to the archive; the exit code."""
-    home, thread_id = _named(argv, environment, "archive", "active", SESSIONS)
+    home, thread_id = _named(argv, environment, "active", SESSIONS)
     archive(home, thread_id)
     return print_out(f"Archived session {thread_id}.\n")
 
 
 def run_unarchive(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Bring a session back from the archive; the exit code."""
-    home, thread_id = _named(argv, environment, "unarchive", "archived", ARCHIVED_SESSIONS)
+    home, thread_id = _named(argv, environment, "archived", ARCHIVED_SESSIONS)
     unarchive(home, thread_id)
     return print_out(f"Unarchived session {thread_id}.\n")
 
 
 def run_delete(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Ask, and delete a session and its subagents for good; the exit code."""
-    options = command_parser("session", "--force").parse_args(list(argv))
-    name = required(options.session, "session: codex-py delete SESSION")
+    options = command_parser("session", "--last", "--force").parse_args(list(argv))
     home = command_config(options, environment, warns=False).home
-    if options.force and not is_thread_id(name):
+    if options.force and not is_thread_id(options.session or ""):
         raise SessionError("--force requires a session UUID; names must be confirmed interactively")
-    thread_id = thread_id_of(_any_session(home, name).name) or ""
+    path = named_session(home, options.session, last=options.last)
+    thread_id = thread_id_of(path.name) or ""
     if not options.force and not _agreed(thread_id, thread_names(home).get(thread_id)):
         return print_out("Delete cancelled.\n")
     delete(home, thread_id)
@@ -169,13 +168,13 @@ def run_delete(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _named(
-    argv: Sequence[str], environment: Mapping[str, str], command: str, kind: str, folder: str
+    argv: Sequence[str], environment: Mapping[str, str], kind: str, folder: str
 ) -> tuple[Path, str]:
     """`$CODEX_HOME`, and the id of the session on the command line."""
-    options = command_parser("session").parse_args(list(argv))
-    name = required(options.session, f"session: codex-py {command} SESSION")
+    options = command_parser("session", "--last").parse_args(list(argv))
     home = command_config(options, environment, warns=False).home
-    return home, thread_id_of(_session(home, name, kind, folder).name) or ""
+    path = named_session(home, options.session, last=options.last, kind=kind, folders=(folder,))
+    return home, thread_id_of(path.name) or ""
 
 
 def _agreed(thread_id: str, name: str | None) -> bool:
@@ -189,8 +188,15 @@ def _agreed(thread_id: str, name: str | None) -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def named_session(home: Path, name: str | None, *, last: bool) -> Path:
-    """The file of the session with this id or name, or of the newest one of this folder.
+def named_session(
+    home: Path,
+    name: str | None,
+    *,
+    last: bool,
+    kind: str = "active or archived",
+    folders: Sequence[str] = (SESSIONS, ARCHIVED_SESSIONS),
+) -> Path:
+    """The file of the session with this id or name in these folders of the home, or of the newest one of this folder.
 
     Raises:
         UsageError: both or neither are asked for.
@@ -198,21 +204,17 @@ def named_session(home: Path, name: str | None, *, last: bool) -> Path:
     """
     if (name is None) != last:
         raise UsageError("say which session: its id, its name, or --last")
-    if name is not None:
-        return _any_session(home, name)
-    if (path := latest_session(home, cwd=Path.cwd(), model_provider=None)) is None:
-        raise SessionError("no session was held in this folder")
-    return path
-
-
-def _any_session(home: Path, name: str) -> Path:
-    return _session(home, name, "active or archived", SESSIONS, ARCHIVED_SESSIONS)
-
-
-def _session(home: Path, name: str, kind: str, *folders: str) -> Path:
-    """The file of a session by its id or name, in folders of the home, with the error of Codex."""
+    if name is None:
+        recent = recent_sessions(home, cwd=Path.cwd(), model_provider=None, folder=folders[0])
+        if (newest := next(recent, None)) is None:
+            raise SessionError("no session was held in this folder")
+        return newest[0]
     if (path := find_session(home, name, folders)) is None:
-        raise SessionError(f"No {kind} session found matching '{printable(name)}'.")
+        option = " --archived" if SESSIONS not in folders else ""
+        raise SessionError(
+            f"No {kind} session found matching '{printable(name)}'."
+            f" `codex-py sessions list --all{option}` shows them."
+        )
     return path
 
 

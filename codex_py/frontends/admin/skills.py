@@ -68,7 +68,8 @@ def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # no
             files = [folder]  # as a pre-commit hook names it
         problems += [problem for path in files for problem in skill_problems(path)]
         if not files:
-            problems.append(f"{folder}: there is no SKILL.md in it.")
+            what = "no SKILL.md in it" if folder.is_dir() else "no such folder"
+            problems.append(f"{folder}: there is {what}.")
     print_out("".join(f"{on_one_line(problem)}\n" for problem in problems))
     return 1 if problems else 0
 

@@ -18,7 +18,7 @@ from functools import partial
 
 from codex_py.app.loading import load
 from codex_py.errors import CodexError, ExitCode
-from codex_py.frontends.arguments import Arguments, exec_target
+from codex_py.frontends.arguments import Arguments, exec_target, require_images
 from codex_py.frontends.command_parser import UsageError
 from codex_py.frontends.streams import OutputStream, is_pipe, read_all
 
@@ -50,6 +50,7 @@ _BYTE_ORDER_MARKS = (
 def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
     """Work on the prompt; the exit code."""
     target = exec_target(arguments)
+    require_images(arguments, target)
     stderr = OutputStream(2, timeout_s=_STDERR_TIMEOUT_S)
     prompt = None
     # A fork may be made without a prompt, as in Codex.

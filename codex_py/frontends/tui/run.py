@@ -14,7 +14,7 @@ from codex_py import __version__
 from codex_py.app.loading import load
 from codex_py.config.config import Config
 from codex_py.filesystem.git import for_another_tree
-from codex_py.frontends.arguments import Arguments, terminal_target
+from codex_py.frontends.arguments import Arguments, require_images, terminal_target
 from codex_py.frontends.command_parser import working_folder
 from codex_py.frontends.configuration import load_session_config
 from codex_py.frontends.interruption import Interruption
@@ -46,6 +46,7 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
     """
 
     target = terminal_target(arguments)
+    require_images(arguments, target)
     arguments = in_folder_of_session(arguments, target, environment)
 
     def configured() -> Config:

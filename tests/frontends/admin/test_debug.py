@@ -82,7 +82,10 @@ def test_hooks_do_not_run(place: Workplace) -> None:
 def test_a_session_that_is_not_there_is_told(place: Workplace) -> None:
     done = run_codex_py(["debug", "prompt-input", "--resume", "nope"], place.home, place.cwd)
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr == b"Error: no session found with the id or name 'nope'\n"
+    assert done.stderr == (
+        b"Error: no session found with the id or name 'nope';"
+        b" `codex-py sessions list --all` shows them\n"
+    )
 
 
 @needs_codex

@@ -97,8 +97,11 @@ def test_a_session_is_shown_with_all_that_is_known(home: Path) -> None:
     assert "tokens:" in out
     assert "200 input, 50 cached_input, 40 output\n" in out
     assert "  1. first\n" in out
-    message = "Error: No active or archived session found matching 'nothing'.\n"
-    assert run(home, "show", "nothing") == (1, "", message)
+    assert run(home, "show", "--last", "--json")[1] == run(home, "show", thread, "--json")[1]
+    message = "Error: No active or archived session found matching 'nothing'."
+    hint = "`codex-py sessions list --all` shows them."
+    assert run(home, "show", "nothing") == (1, "", f"{message} {hint}\n")
+    assert run(home, "show")[0] == run(home, "show", thread, "--last")[0] == 2
 
 
 def test_a_search_finds_what_was_said_with_all_the_words(home: Path) -> None:
