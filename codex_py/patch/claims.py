@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from codex_py.patch.files.change import Entry
+from codex_py.patch.files.change import Entry, FileChange
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.turn_record import running_turns
@@ -62,5 +62,9 @@ def _in_both(journal: Journal, entry: Entry, other: Entry) -> Iterator[str]:
             theirs = other.changes
         for change in theirs:
             our = ours.get(change.location)
-            if our is not None and change.written != our.old and our.written != change.old:
+            if our is not None and not _is_on_top(our, change) and not _is_on_top(change, our):
                 yield change.location
+
+
+def _is_on_top(later: FileChange, earlier: FileChange) -> bool:
+    return later.old == earlier.written != earlier.old

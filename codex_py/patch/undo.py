@@ -112,7 +112,11 @@ def plan_undo(
     taken_back = _taken_back(in_force, undone[0].number)
     edited: list[PatchedFile] = []
     files: list[FileChange] = []
+    unkept = {path for entry in undone if entry.turn for path in entry.turn.unkept}
     for change, gap in _joined(undone):
+        if change.path in unkept and not force:
+            # It was, or has become, too large: one side of it is not known.
+            continue
         edited += gap
         with Directories() as directories, failing_to("read file", change.path):
             file = _as_it_is(change, made, directories)
@@ -148,9 +152,9 @@ def plan_undo(
         undo.modes |= entry.modes
     passed = [entry for entry in _done_here(journal, in_force) if _is_passed_over(entry, undone)]
     turns = [entry.turn for entry in (*passed, *undone) if entry.turn]
-    unkept = list(dict.fromkeys(path for turn in turns for path in turn.unkept))
+    names_only = list(dict.fromkeys(path for turn in turns for path in turn.unkept))
     doubts = _doubts(undone, {file.path for file in files}, sessions_at_work(journal, undone))
-    return UndoPlan(undone, patched_files(files), unkept, doubts, journal, undo)
+    return UndoPlan(undone, patched_files(files), names_only, doubts, journal, undo)
 
 
 def _taken_back(in_force: Sequence[Entry], number: int) -> set[str]:

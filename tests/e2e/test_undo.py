@@ -2,13 +2,16 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from codex_py.patch.turns import TurnRecorder
 from codex_py.testing import (
     ScriptedServer,
     ev_completed,
@@ -17,7 +20,7 @@ from codex_py.testing import (
     ev_message,
 )
 from tests.support.patching import tree
-from tests.support.program import Workplace, run_codex_py
+from tests.support.program import Workplace, environment, run_codex_py
 
 DONE = [*ev_message("done"), ev_completed()]
 INTO_LINKED = "*** Begin Patch\n*** Update File: linked/b\n@@\n-b\n+patched\n*** End Patch"
@@ -294,3 +297,67 @@ def test_a_store_that_is_lost_in_the_turn_costs_only_the_undo_of_its_commands(pl
     work(place, "echo 2 >a")
     assert run(place, "undo")[::2] == (0, "")
     assert (place.cwd / "a").read_text(encoding="utf-8") == "1\n"
+
+
+def doubtful(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn with a long command, while which the user may have saved a file."""
+    monkeypatch.setattr("codex_py.patch.copies.lives._LONG_NS", -1)
+    turn = TurnRecorder(place.home, place.cwd, os.environ, "session")
+    turn.copy()
+    turn.begin_life()
+    (place.cwd / "new").touch()
+    turn.end_life()
+    turn.end_turn(1, is_new=True)
+
+
+def test_what_may_be_the_users_is_named_before_it_is_undone(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doubtful(place, monkeypatch)
+    code, out, err = run(place, "undo")
+    assert (code, out.splitlines()[1]) == (0, "D new")
+    named = f"A command of the session, or somebody else while it ran, changed {place.cwd}/new.\n"
+    assert err == named
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_on_a_terminal_an_undo_asks_about_what_may_be_the_users(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    doubtful(place, monkeypatch)
+    own, its = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "codex_py", "undo"],
+        cwd=place.cwd,
+        env=environment(place.home),
+        stdin=its,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as program:
+        os.write(own, f"{answer}\n".encode())
+        _, err = program.communicate(timeout=30)
+    os.close(own)
+    os.close(its)
+    assert b"Undo all of it? [y/N]" in err
+    assert (program.returncode, (place.cwd / "new").exists()) == (int(answer == "n"), answer == "n")
+
+
+def test_the_modes_of_files_and_what_is_in_submodules_are_brought_back(place: Workplace) -> None:
+    inner = place.cwd / "inner"
+    inner.mkdir()
+    subprocess.run(["git", "init", "-q"], cwd=inner, check=True)
+    (inner / "x").write_text("x\n", encoding="utf-8")
+    before = files(tree(place.cwd))
+    work(place, "chmod 600 a; echo y >> inner/x; touch inner/new")
+    assert run(place, "undo")[::2] == (0, "")
+    assert files(tree(place.cwd)) == before
+
+
+def test_what_a_turn_changed_that_is_not_kept_is_named_even_alone(place: Workplace) -> None:
+    (place.cwd / ".gitignore").write_text("build/\n", encoding="utf-8")
+    (place.cwd / "build").mkdir()
+    (place.cwd / "build" / "x").touch()
+    work(place, "truncate -s 12M large; rm build/x")
+    code, out, err = run(place, "undo")
+    assert (code, out) == (1, "")
+    assert f"{place.cwd}/build, {place.cwd}/large changed, and was not kept" in err

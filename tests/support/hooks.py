@@ -113,10 +113,16 @@ def run(
     env: Mapping[str, str] | None = None,
     config: str = "",
     check_prefix: bool = True,
+    tools: Sequence[Callable[..., Any]] = (),
+    sink: Callable[[Event], object] = lambda _: None,
 ) -> Hooked:
     """Run a turn, or other work, in a session with these hooks, all of them trusted."""
     hooked = Hooked(place)
     configure(place, hooks)
+
+    def seen(event: Event) -> None:
+        hooked.events.append(event)
+        sink(event)
 
     async def one_turn(session: Session, hooked: Hooked) -> None:
         hooked.results.append(await asyncio.wait_for(session.run_turn("go"), 30))
@@ -135,9 +141,10 @@ def run(
         async with open_session(
             loaded,
             options or SessionOptions(bypass_hook_trust=True),
-            hooked.events.append,
+            seen,
             environment=variables,
             approver=approver,
+            tools=tools,
         ) as session:
             await (work or one_turn)(session, hooked)
 

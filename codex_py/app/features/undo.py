@@ -148,7 +148,9 @@ class Undo:
             if is_known:
                 # Before the first file becomes part of a turn that was cut off.
                 await _to_its_end(asyncio.to_thread(recorder.recover))
-            elif not recorder.has_copy or self._may_copy:
+            elif not recorder.has_copy:
+                await _to_its_end(asyncio.to_thread(recorder.copy))
+            elif self._may_copy:
                 await _to_its_end(asyncio.to_thread(self._make_copy))
             if toolbox is not None:
                 self._toolboxes.add(toolbox)

@@ -81,7 +81,7 @@ class Lives:
         for began, ended in spans:
             if began <= changed_ns <= ended:
                 return Writer.UNSURE if ended - began > _LONG_NS else Writer.SESSION
-        was_possible = any(began <= changed_ns and ended >= since_ns for began, ended in spans)
+        was_possible = any(began <= changed_ns and ended > since_ns for began, ended in spans)
         return Writer.UNSURE if was_possible and not is_exact else Writer.ANOTHER
 
     def _statuses(self, path: Path) -> list[os.stat_result]:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import stat
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -32,6 +33,7 @@ _MAX_IGNORED: Final = 500
 _MAX_NEW: Final = 100_000
 """Files that one copy may look at."""
 _MAX_NEW_BYTES: Final = 1024 * 1024 * 1024
+_RECENT_S: Final = 2.0
 _MAX_HEAD_BYTES: Final = 4096
 _UNTRACKED: Final = ("ls-files", "-z", "-o", "--exclude-standard")
 _LIST_S: Final = 5.0
@@ -168,7 +170,7 @@ class Snapshots:
         return set(map(os.fsdecode, self.store.names("ls-files", "-z", "--", *paths)))
 
     def _take(self) -> Snapshot:
-        tree, modes, known, left_before, folders, inner = self._state()
+        tree, modes, known, left_before, folders, inner, recent = self._state()
         # Side by side: each spends its time in the file system.
         with ThreadPoolExecutor(1) as pool:
             listing = pool.submit(
@@ -184,12 +186,13 @@ class Snapshots:
         else:
             found, folders, inner = self._untracked(inner)
             limits |= found
+        limits |= dict.fromkeys(self._with_new_bits(recent, modes), _MAX_FILE_BYTES)
         if len(limits) > _MAX_NEW:
             raise SnapshotError(f"{self.root} has too many files", is_too_large=True)
         copied: list[bytes] = []
         left_out: list[bytes] = []
         unkept: dict[str, tuple[int, int]] = {}
-        usual = _usual_modes()
+        usual, now_s = _usual_modes(), time.time()
         own, room = None if self._own is None else os.fsencode(self._own) + b"/", _MAX_NEW_BYTES
         for name, limit in limits.items():
             if b".git" in name.lower().split(b"/") or (own and (name + b"/").startswith(own)):
@@ -218,6 +221,8 @@ class Snapshots:
             for name in inner
             if _status(self.root, name + b".git")
         }
+        statuses = ((name, _status(self.root, name)) for name in {*recent, *copied})
+        recent = [name for name, found in statuses if found and now_s - found.st_ctime < _RECENT_S]
         removed = set(changed).intersection(left_out)
         has_changed = bool(copied or removed or not tree)
         if has_changed:
@@ -225,7 +230,9 @@ class Snapshots:
         if has_changed or may_be_new:
             # After copying, the listed files are no longer untracked.
             listed = "" if has_changed and may_be_new else others
-            names = ([os.fsdecode(name) for name in some] for some in (left_out, folders, inner))
+            names = (
+                [os.fsdecode(name) for name in some] for some in (left_out, folders, inner, recent)
+            )
             state = [tree, modes, listed, *names]
             (self.store.path / "state").write_text(json.dumps(state), encoding="ascii")
         return Snapshot(tree, modes, unkept)
@@ -255,6 +262,15 @@ class Snapshots:
         limits |= {name: _MAX_FILE_BYTES for name in untracked if name[-1:] != b"/"}
         return limits, folders, [*inner, *(name for name in untracked if name[-1:] == b"/")]
 
+    def _with_new_bits(self, names: Iterable[bytes], modes: Mapping[str, int]) -> Iterable[bytes]:
+        """Files with other permissions. git compares times in seconds, and does not see a `chmod` just after a copy."""
+        usual = _usual_modes()
+        for name in names:
+            found = _status(self.root, name)
+            bits = stat.S_IMODE(found.st_mode) if found and stat.S_ISREG(found.st_mode) else None
+            if bits is not None and bits != modes.get(os.fsdecode(name), usual[bits & 0o100]):
+                yield name
+
     def _with_inner(self, names: Sequence[bytes]) -> list[bytes]:
         """Add the files of repositories inside of this one, of which git lists only the folders: `inner/`."""
         found = list(names)
@@ -266,15 +282,15 @@ class Snapshots:
 
     def _state(self) -> tuple[str, dict[str, int], str, *tuple[list[bytes], ...]]:
         """The state of the last copy: tree, unusual modes, a digest of the untracked names; the files left out, ignored
-        folders, and folders of repositories inside of this one."""
+        folders, folders of repositories inside of this one, and files that had just been changed."""
         try:
             tree, modes, others, *lists = json.loads((self.store.path / "state").read_bytes())
             lists = [[os.fsencode(name) for name in names] for names in lists]
-            left_out, folders, inner = lists
+            left_out, folders, inner, recent = lists
         except (OSError, ValueError):
             self.store.empty()
-            return "", {}, "", [], [], []
-        return tree, modes, others, left_out, folders, inner
+            return "", {}, "", [], [], [], []
+        return tree, modes, others, left_out, folders, inner, recent
 
     def _names(self, *words: str) -> list[bytes]:
         return self.store.names(*words, timeout_s=self._list_s)

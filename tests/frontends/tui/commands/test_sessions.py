@@ -1,6 +1,10 @@
+import os
 import re
 from pathlib import Path
 
+import pytest
+
+from codex_py.patch.turns import TurnRecorder
 from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
 from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.support.program import Workplace
@@ -242,6 +246,32 @@ def test_an_undo_asks_before_it_reaches_into_another_conversation(
             lambda: re.search(r"Undid turn 1 of session \S+: a.txt", program.text) is not None
         )
         assert not (place.cwd / "a.txt").exists()
+
+
+def test_an_undo_asks_about_what_may_be_the_users(
+    start: Start, place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codex_py.patch.copies.lives._LONG_NS", -1)
+    turn = TurnRecorder(place.home, place.cwd, os.environ, "another")
+    turn.copy()
+    turn.begin_life()
+    (place.cwd / "new").touch()
+    turn.end_life()
+    turn.end_turn(1, is_new=True)
+    with ScriptedServer([]) as server:
+        program = start(server, columns=240)
+        program.wait_for("Ask codex-py")
+        for answer in "ny":
+            program.type("/undo\r")
+            program.wait_for("It belongs to another conversation")
+            program.type("y")
+            program.wait_for("or somebody else while it ran, changed")
+            program.type(answer)
+            program.wait_for("Ask codex-py")
+            if answer == "n":
+                assert (place.cwd / "new").exists()
+        program.wait_for("Undid turn 1 of session another: new")
+        assert not (place.cwd / "new").exists()
 
 
 def test_an_undo_waits_for_the_one_before(start: Start, place: Workplace) -> None:
