@@ -80,8 +80,12 @@ def running_turns(home: Path) -> Iterator[TurnRecord]:
     """The turns that may have changed files, and have not ended."""
     for path in stores(home).glob("*/*.turn"):
         damages = OSError, ValueError, TypeError, LookupError, AttributeError
-        with suppress(*damages), path.open("rb") as file:
-            yield TurnRecord.read(file.fileno())
+        with suppress(*damages), path.open("rb+") as file:
+            try:
+                lock(file.fileno(), 0)
+            except OSError:
+                # Its process has it.
+                yield TurnRecord.read(file.fileno())
 
 
 def _recover(home: Path, record: TurnRecord, environment: Mapping[str, str]) -> None:

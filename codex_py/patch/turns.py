@@ -148,7 +148,7 @@ class TurnRecorder:
     def copy(self) -> None:
         """Copy the work tree, and record what has changed since the last copy. If that fails, `undo_problem` says why."""
         if self._before is not None:
-            with suppress(SnapshotError):
+            with suppress(SnapshotError, OSError):
                 self._add_copy()
         elif not self._gave_up:
             self._copy_first()
@@ -199,7 +199,7 @@ class TurnRecorder:
         try:
             new = self._copied()
             changes = self._snapshots.changes(old.snapshot, new.snapshot)
-        except SnapshotError:
+        except (SnapshotError, OSError):
             self._has_run = True
             raise
         self._last = new
@@ -273,6 +273,9 @@ class TurnRecorder:
                 except SnapshotError as error:
                     self._give_up(error)
             self._add_patched(self._later, set())
+            if self._before is not None:
+                # Whenever copies were made.
+                self._net.sort(self._snapshots.root)
             files = self._net.files()
             if is_kept and (files or self._unkept):
                 number = self._number(prompts, is_new=is_new)
@@ -295,7 +298,7 @@ class TurnRecorder:
             tuple(self._patches),
             tuple(self._unkept),
             began=self._began,
-            unsure=tuple(changed.intersection(unsure)),
+            unsure=tuple(sorted(changed.intersection(unsure))),
             of_others=tuple(path for path in self._of_others if path not in changed),
             switched=self._switched or (),
         )

@@ -93,6 +93,6 @@ class Lives:
                     break
                 try:
                     found.append(entry.lstat())
-                except FileNotFoundError:
+                except OSError:
                     break
         return found

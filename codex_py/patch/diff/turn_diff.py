@@ -70,6 +70,11 @@ class NetChanges:
             return known is not None and known.old is None and file.new is None
         return known.old.is_same(_contents_of(file.new))
 
+    def sort(self, root: Path) -> None:
+        """Order the files by their paths, those below `root` first."""
+        files = self._files.items()
+        self._files = dict(sorted(files, key=lambda i: (not Path(i[0]).is_relative_to(root), i[0])))
+
     @property
     def is_empty(self) -> bool:
         """True if nothing was added; a change that was taken back counts."""
