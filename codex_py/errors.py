@@ -174,6 +174,7 @@ class StreamError(ModelError):
     Attributes:
         retry_after_s: the delay that the server asked for, seconds.
         started: whether a response had begun to stream; the two phases have budgets of their own.
+        local: nothing listens there, on this machine: it is tried again for seconds, not for minutes.
     """
 
     code = "stream"
@@ -188,10 +189,12 @@ class StreamError(ModelError):
         status: int | None = None,
         retry_after_s: float | None = None,
         started: bool = False,
+        local: bool = False,
     ) -> None:
         super().__init__(message, code=code, exit_code=exit_code, status=status)
         self.retry_after_s = retry_after_s
         self.started = started
+        self.local = local
 
 
 class MalformedItem(ModelError):

@@ -5,8 +5,9 @@ import os
 import signal
 import termios
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
-_IFLAG, _LFLAG, _CC = 0, 3, 6
+_IFLAG, _LFLAG = 0, 3
 
 
 def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
@@ -15,19 +16,16 @@ def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
     Ctrl-C and Ctrl-Z still send their signals. Returns what gives the terminal back; SIGTERM and SIGHUP do so too,
     until something else handles them.
     """
-    if not (_begins_session(argv) and os.isatty(0) and os.isatty(1)):
-        return _do_nothing
-    try:
+    before = None
+    with suppress(termios.error):
         before = termios.tcgetattr(0)
-    except termios.error:
-        return _do_nothing
+    if before is None or not os.isatty(1) or not _begins_session(argv):
+        return lambda: None
 
     def give_back() -> None:
-        try:
+        # It may be gone.
+        with suppress(termios.error):
             termios.tcsetattr(0, termios.TCSANOW, before)
-        except termios.error:
-            # The terminal is gone.
-            return
 
     def end(number: int, _frame: object) -> None:
         give_back()
@@ -41,7 +39,6 @@ def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
     if not any(fcntl.ioctl(0, termios.FIONREAD, bytes(4))):
         modes[_IFLAG] &= ~termios.ICRNL
     modes[_LFLAG] &= ~(termios.ICANON | termios.ECHO)
-    modes[_CC][termios.VMIN], modes[_CC][termios.VTIME] = 1, 0
     termios.tcsetattr(0, termios.TCSANOW, modes)
     return give_back
 
@@ -52,6 +49,3 @@ def _begins_session(argv: Sequence[str]) -> bool:
     return argv[:1] in (["resume"], ["fork"]) or not any(
         word.replace("-", "").isalpha() for word in words
     )
-
-
-def _do_nothing() -> None: ...

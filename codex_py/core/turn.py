@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from codex_py.errors import CodexError, ModelError, TurnLimit, single_error
 from codex_py.protocol.events import (
+    CallDenied,
     Event,
     EventSink,
     ItemCompleted,
@@ -111,13 +112,14 @@ class _Call:
     conversation: Conversation
     task: asyncio.Task[None] | None = None
     is_answered: bool = False
-    held: list[ItemCompleted] = field(default_factory=list[ItemCompleted])
+    held: list[Event] = field(default_factory=list[Event])
     started_at: float = field(default_factory=time.monotonic)
 
     def emit(self, event: Event) -> None:
-        if self.is_answered or not isinstance(event, ItemCompleted):
+        if self.is_answered or not isinstance(event, ItemCompleted | CallDenied):
             self.conversation.emit(event)
         else:
+            # In their order: the reason of a refusal stands behind the call.
             self.held.append(event)
 
     async def run(self, handlers: ItemHandlers) -> None:
@@ -129,7 +131,8 @@ class _Call:
 
     def abort(self, handlers: ItemHandlers, aborted: str) -> None:
         elapsed_s = time.monotonic() - self.started_at
-        if any(getattr(event.item, "status", None) == "completed" for event in self.held):
+        items = (getattr(event, "item", None) for event in self.held)
+        if any(getattr(item, "status", None) == "completed" for item in items):
             aborted += "; the call itself was done, only its output is lost"
         text = f"Wall time: {elapsed_s:.1f} seconds\n{aborted}"
         self.refuse(handlers, coded_text("Canceled", text))
@@ -169,6 +172,8 @@ class Turn:
         self._load_handlers = load_handlers
         self._retries = retries
         self._max_responses = max_responses
+        self._tries = 0
+        """How often the request was sent again."""
 
     async def run(self) -> None:
         """Run to the end of the turn. When cancelled, every call has its output in the history.
@@ -185,6 +190,7 @@ class Turn:
                 continue
             responses += 1
             self._retries.renew()
+            self._tries = 0
             if failure is None:
                 self._ran.clear()
                 if not await self._conversation.should_continue(follow_up=response.follow_up):
@@ -199,6 +205,7 @@ class Turn:
             return True
         if retry is None:
             raise failure
+        self._tries += 1
         self._conversation.emit(
             Reconnecting(
                 f"Reconnecting... {retry.attempt}/{retry.maximum} ({failure})",
@@ -207,6 +214,7 @@ class Turn:
                 cause=str(failure),
                 attempt=retry.attempt,
                 max_attempts=retry.maximum,
+                tries=self._tries,
                 wait_s=round(retry.delay_s, 3),
             )
         )

@@ -1,6 +1,7 @@
 """The model client over HTTP: a wire's bodies out, its decoder's events in."""
 
 import asyncio
+import errno
 import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -46,6 +47,7 @@ _KEY_HEADERS = {
     "api-key": ("api-key", ""),
 }
 _SECRET_HEADERS = {name for name, _ in _KEY_HEADERS.values()}
+_THIS_MACHINE = {"localhost", "127.0.0.1", "::1"}
 _LINGER_S = 0.25
 """How long to wait, after the last event, for the end of the body: it lets the connection be kept."""
 
@@ -174,7 +176,8 @@ class HttpModelClient:
             case _:
                 message = f"the connection to {self._shown_url} broke before an answer: {cause}"
         code = "timeout" if isinstance(error, httpx.TimeoutException) else "connection"
-        return StreamError(message, code=code, exit_code=ExitCode.UNAVAILABLE)
+        local = self._url.host in _THIS_MACHINE and cause == os.strerror(errno.ECONNREFUSED)
+        return StreamError(message, code=code, exit_code=ExitCode.UNAVAILABLE, local=local)
 
     async def _failure(self, response: httpx.Response) -> ModelError:
         status = response.status_code

@@ -51,7 +51,7 @@ class Retries:
         streams = self._streams if same_stream else self._streams + 1
         delay_s = self._delay_s(requests or streams, error.retry_after_s)
         if (
-            streams > self._stream_max
+            streams > (0 if error.local else self._stream_max)
             or delay_s is None
             or self._waited_s + delay_s > _MAX_REQUEST_WAIT_S
         ):

@@ -269,6 +269,8 @@ class Reconnecting:
     attempt: int = field(kw_only=True)
     """From 1."""
     max_attempts: int = field(kw_only=True)
+    tries: int = field(default=1, kw_only=True, metadata={"json": False})
+    """How often the request was sent again so far, this time included; `attempt` counts in one layer of two."""
     wait_s: float = field(kw_only=True)
 
 

@@ -270,7 +270,8 @@ def test_a_refused_connection_fails_after_its_retries(place: Workplace) -> None:
         port = closed.getsockname()[1]
     with ScriptedServer() as server:
         url = f"http://127.0.0.1:{port}/v1"
-        outcome = place.run(server, base_url=url, request_max_retries=1)
+        # Nothing may come to listen there for minutes.
+        outcome = place.run(server, base_url=url, request_max_retries=1, stream_max_retries=5)
     assert (outcome.code, outcome.error["code"]) == (69, "connection")
     says_once(outcome, f"cannot connect to {url}/responses: Connection refused", retries=1)
 

@@ -26,6 +26,13 @@ def test_a_service_may_be_away_for_twenty_seconds() -> None:
     assert (len(waits), sum(waits)) == (29, pytest.approx(24.2))
 
 
+def test_a_server_of_this_machine_that_is_not_there_is_waited_for_some_seconds() -> None:
+    budget = retries()
+    refused = StreamError("x", local=True)
+    waits = [retry.delay_s for retry in iter(lambda: budget.next(refused), None)]
+    assert (len(waits), sum(waits)) == (4, pytest.approx(3.0))
+
+
 def test_a_stream_that_breaks_leaves_its_next_request_a_full_allowance() -> None:
     budget = retries(1, 2)
     assert budget.next(failure()) == Retry(1, 1, 0.2)

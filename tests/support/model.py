@@ -73,7 +73,12 @@ def completed(input_tokens: int = 10, output_tokens: int = 5, **extra: Any) -> C
 
 
 def reconnecting(
-    cause: str, code: str = "stream", status: int | None = None, *, wait_s: float = 0.0
+    cause: str,
+    code: str = "stream",
+    status: int | None = None,
+    *,
+    wait_s: float = 0.0,
+    tries: int = 1,
 ) -> Reconnecting:
     """The first of two retries is announced."""
     return Reconnecting(
@@ -84,4 +89,5 @@ def reconnecting(
         attempt=1,
         max_attempts=2,
         wait_s=wait_s,
+        tries=tries,
     )

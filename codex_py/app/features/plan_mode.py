@@ -1,7 +1,8 @@
 """Plan mode, in which nothing is changed; and the questions of the model, which belong to it in Codex. LIGHT."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -71,6 +72,7 @@ class PlanMode:
             tools=[] if is_off else [self._questions(thread)],
             wrap_dispatch=wrap_dispatch,
             before_request=self._news,
+            around_session=self._leaving,
         )
 
     def for_child(self, setup: SessionSetup) -> "PlanMode":
@@ -97,6 +99,14 @@ class PlanMode:
                     title = text.removeprefix(_TAG).lstrip().lower()
                     return "plan" if title.startswith("# plan mode") else "default"
         return None
+
+    @asynccontextmanager
+    async def _leaving(self) -> AsyncGenerator[None]:
+        """Leave the session in its mode: who resumes it goes by what the model was told last."""
+        yield
+        if self._thread is not None and self.told is not None:
+            for note in await self._news():
+                self._thread.tell(note)
 
     async def _news(self) -> Sequence[Note]:
         mode: Mode = "plan" if self.is_on else "default"

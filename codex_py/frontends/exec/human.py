@@ -12,7 +12,7 @@ from codex_py.protocol.settings import TurnSettings
 _SHOWN_PROMPT_CHARACTERS = 20_000
 """A log need not repeat more of what is piped in."""
 _NOTABLE_WAIT_S = 1.0
-"""Waits before a retry are announced from this length on."""
+"""Waits before a retry are announced from this length on, and the first one."""
 
 
 class HumanText:
@@ -69,11 +69,8 @@ class HumanText:
                 self._todo(item)
             case events.ItemCompleted(item):
                 self._completed(item)
-            case events.CallDenied() | events.HookProgress():
+            case events.CallDenied() | events.HookProgress() | events.Reconnecting():
                 self._live(event)
-            case events.Reconnecting(message, wait_s=wait_s):
-                wait = f"; next try in {wait_s:.0f} s" if wait_s >= _NOTABLE_WAIT_S else ""
-                self._error(f"{message}{wait}")
             case events.Error(message, code):
                 self._reported = message
                 if code != "aborted":
@@ -90,7 +87,7 @@ class HumanText:
             case _:
                 pass
 
-    def _live(self, event: events.CallDenied | events.HookProgress) -> None:
+    def _live(self, event: events.CallDenied | events.HookProgress | events.Reconnecting) -> None:
         match event:
             case events.CallDenied(tool, reason):
                 label = self._style("yellow", "denied:")
@@ -98,6 +95,9 @@ class HumanText:
             case events.HookProgress(name, status):
                 end = "" if status == "running" else f" {status.capitalize()}"
                 self._line(f"hook: {name}{end}")
+            case events.Reconnecting(cause=cause, tries=tries, wait_s=wait_s):
+                if tries == 1 or wait_s >= _NOTABLE_WAIT_S:
+                    self._error(f"{cause}; trying again in {wait_s:.1f} s (try {tries + 1})")
 
     def _started(self, item: events.ThreadItem) -> None:
         match item:

@@ -97,7 +97,7 @@ class AgentReader(Panel[None]):
         bind(keys, "down c-n", lambda _: self._scroll(-1))
         bind(keys, "pageup", lambda _: self._scroll(_room()))
         bind(keys, "pagedown", lambda _: self._scroll(-_room()))
-        self.take_text({"s": lambda: self._stop(start)}.get)
+        self.take_text({"s": lambda: start(agent.interrupt())}.get)
         self.contain(self._text)
         news.reader = lambda event: self._transcript(event)
         self.result.add_done_callback(lambda _: setattr(news, "reader", _unread))
@@ -130,10 +130,6 @@ class AgentReader(Panel[None]):
     def _print(self, lines: str) -> None:
         self._rows += split_lines(to_formatted_text(ANSI(lines.removesuffix("\n"))))
         del self._rows[:-_MOST_ROWS]
-
-    def _stop(self, start: Callable[[Coroutine[Any, Any, None]], None]) -> None:
-        self.forget_letter()
-        start(self._agent.interrupt())
 
     def _scroll(self, rows: int) -> None:
         self._above_end = max(0, self._above_end + rows)

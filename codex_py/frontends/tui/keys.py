@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final
 
 from prompt_toolkit.filters import Condition, emacs_mode, vi_navigation_mode
@@ -14,11 +13,12 @@ from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.compose.attachments import clipboard_image, edited, editor_command
 from codex_py.frontends.tui.fitting import fit
 from codex_py.frontends.tui.key_codes import ESC, bind
-from codex_py.frontends.tui.panel import Postponed
 from codex_py.frontends.tui.picker import Picker, Row
 from codex_py.frontends.tui.surface import Surface
 
 _AGAIN_TO_LEAVE: Final = "Press Ctrl-C again to leave"
+_STOPPED: Final = "Stopped"
+"""While this is shown, Ctrl-C does nothing: pressed twice in a hurry it does not leave."""
 _AGAIN_TO_LEAVE_WORK: Final = "The agent works: press Ctrl-D again to leave"
 _AGAIN_TO_GO_BACK: Final = "Press Esc again to go back to an earlier prompt"
 _TWICE_WITHIN_S: Final = 2.0
@@ -100,7 +100,9 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
     def control_c(_event: KeyPressEvent) -> None:
         if composer.text:
             composer.stash()
-        elif not interrupt():
+        elif interrupt() or hints.answered == _STOPPED:
+            hints.show(_STOPPED, for_s=_TWICE_WITHIN_S)
+        else:
             twice(_AGAIN_TO_LEAVE, leaving.leave)
 
     def control_d(_event: KeyPressEvent) -> None:
@@ -138,10 +140,9 @@ async def _search_history(surface: Surface) -> None:
     async def preview(text: str) -> str:
         return "\n".join(f"    {fit(printable(line), room)}" for line in text.splitlines()[:8])
 
-    with suppress(Postponed):
-        found = await surface.panels.show(Picker("Earlier prompts", rows, preview=preview))
-        if found is not None:
-            composer.set_text(found)
+    found = await surface.panels.show(Picker("Earlier prompts", rows, preview=preview))
+    if found is not None:
+        composer.set_text(found)
 
 
 async def _edit(surface: Surface) -> None:

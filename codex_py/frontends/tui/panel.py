@@ -36,6 +36,7 @@ _WORD_S = 0.3
 """Between the letters of a word that is being typed there is less."""
 _SLOW_WORD_S = 0.8
 """The same for one who types slowly. Only questions of the agent are so many that waiting longer is a burden."""
+_BY_ARROWS = "The arrows and Enter answer; text goes to your prompt"
 _FIELD_ROWS = 6
 _MARGIN = len("> 1. ")
 _LEAST_NOTE = 8
@@ -51,7 +52,7 @@ class Panel(Generic[T]):
 
     Attributes:
         hint: its keys, for the line below; empty if it shows them itself.
-        by_letter: False if nothing that is typed answers, but only the arrows and Enter.
+        by_letter: something that is typed may answer, not only the arrows and Enter.
         is_asked: the agent asks, not a command of the user.
         changed: is called when there is something new to draw.
         postpone: closes the panel; the text goes to the prompt.
@@ -91,9 +92,14 @@ class Panel(Generic[T]):
             if act is None:
                 self.write(self._letter + event.data)
                 return
+
+            def take_effect() -> None:
+                self.forget_letter()
+                act()
+
             wait_s = _WORD_S if self.is_asked else _SLOW_WORD_S
             self._letter = event.data
-            self._timer = asyncio.get_running_loop().call_later(wait_s, act)
+            self._timer = asyncio.get_running_loop().call_later(wait_s, take_effect)
 
         bind(self.keys, "<any>", press)
         bind(self.keys, PASTE, lambda event: self.write(self._letter + event.data))
@@ -111,6 +117,9 @@ class Panel(Generic[T]):
         self.forget_letter()
         self.postpone(text)
         self.result.set_exception(Postponed())
+
+    def refuse_letters(self) -> None:
+        self.by_letter, self.hint = False, self.hint and _BY_ARROWS
 
     def contain(self, text: Callable[[], Fragments], *, wraps: bool = False) -> None:
         """Show nothing but this text."""
@@ -222,7 +231,6 @@ class Choice(Panel[T]):
         return self._show_all if typed == "v" and self._print_all else None
 
     def _show_all(self) -> None:
-        self.forget_letter()
         if self._print_all is not None:
             self._print_all()
 
@@ -231,7 +239,8 @@ def yes_or_no(question: Fragments, yes: str, no: str, *, by_letter: bool = True)
     """A question whose default is no."""
     answers = [Option(yes, True, "y"), Option(no, False, "n")]
     panel = Choice(question, answers, cancelled=False, default=1)
-    panel.by_letter = by_letter
+    if not by_letter:
+        panel.refuse_letters()
     return panel
 
 

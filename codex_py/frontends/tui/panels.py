@@ -20,7 +20,6 @@ _QUIET_S = 1.0
 """A user who has not typed for so long is not in the middle of something."""
 _ANNOUNCED_S = 0.5
 """How long a question is announced before it takes the keyboard."""
-_BY_ARROWS = "The arrows and Enter answer; text goes to your prompt"
 
 
 class Panels:
@@ -49,10 +48,7 @@ class Panels:
     @property
     def hint(self) -> str:
         """The keys of the question that is shown; empty if none is."""
-        panel = self._open[-1] if self._open else None
-        if panel is None or not panel.hint or panel.by_letter:
-            return panel.hint if panel else ""
-        return _BY_ARROWS
+        return self._open[-1].hint if self._open else ""
 
     def before_key(self, _processor: object) -> None:
         self._typed_at = time.monotonic()
@@ -78,7 +74,7 @@ class Panels:
             Postponed: the user writes on. The command that shows the panel ends.
         """
         if not panel.is_asked and self._composer.buffer.text:
-            panel.by_letter = False
+            panel.refuse_letters()
         panel.changed = self._screen.changed
         panel.postpone = self._postpone
         self._open.append(panel)

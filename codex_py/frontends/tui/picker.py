@@ -143,8 +143,8 @@ class Picker(Panel[T | None]):
 
     def _leave(self) -> None:
         # What is found nowhere was meant for the prompt.
-        if not self._rows:
-            self.write(self._typed.text)
+        if not self._rows and self._typed.text:
+            self.postpone(self._typed.text)
         self.give(None)
 
     def _move(self, rows: int) -> None:

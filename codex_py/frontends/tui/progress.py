@@ -34,7 +34,7 @@ class Progress:
         self.agents: defaultdict[str, AgentNews] = defaultdict(AgentNews)
         """By thread id."""
         self._has_failed = False
-        """The last turn failed in a way that may pass."""
+        """The last turn failed, and was not interrupted."""
         self.last_answer = ""
         """Of the last turn; empty if it has none."""
         self._clock: asyncio.TimerHandle | None = None
@@ -55,9 +55,8 @@ class Progress:
             # Commands in the background go on while the provider cannot be reached.
             status.reconnecting = None
         match event:
-            case events.Reconnecting(wait_s=wait_s):
-                attempt = f"{event.attempt}/{event.max_attempts}"
-                status.reconnecting = attempt, time.monotonic() + wait_s
+            case events.Reconnecting(cause=cause, tries=tries, wait_s=wait_s):
+                status.reconnecting = cause, tries, time.monotonic() + wait_s
             case events.ThreadStarted() if (left := self._session()) is not None:
                 # On a line of its own the command is not broken in a narrow terminal.
                 back = f" To go back:\n/resume {left.thread_id}" if left.has_begun else ""
@@ -65,7 +64,7 @@ class Progress:
             case events.TurnStarted():
                 self._has_failed = False
             case events.TurnFailed(error):
-                self._has_failed = error.retryable
+                self._has_failed = error.code != "aborted"
                 event = replace(event, error=replace(error, message=self._advised(error)))
             case events.SteeringRefused():
                 self._surface.composer.restore([self._surface.outbox.steered.pop(0)])
@@ -152,7 +151,7 @@ class Progress:
         if error.code == "context_length_exceeded":
             advice = "/compact puts a summary in place of the conversation, /retry goes on with it;"
             return f"{error.message}\n{advice} /new begins another one."
-        if error.retryable and self._is_unfinished:
+        if error.code != "aborted" and self._is_unfinished:
             return f"{error.message}\nEnter on an empty prompt, or /retry, tries again."
         return error.message
 

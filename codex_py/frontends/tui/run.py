@@ -157,7 +157,7 @@ def _live(surface: Surface) -> Fragments:
     if surface.loaded is not None:
         most = max(_LEAST_ROWS, screen.height - _OTHER_ROWS)
         lines += surface.loaded.live(screen.width, most)
-    if working := surface.status.working(theme):
+    if working := surface.status.working(theme, screen.width):
         lines += [[], working]
     for submissions, note in ((outbox.steered, ""), (outbox.queue, _QUEUED)):
         for each in submissions:

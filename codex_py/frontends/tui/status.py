@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 from prompt_toolkit.utils import get_cwidth
 
 from codex_py.frontends.terminal import duration, printable
-from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.fitting import Fragments, fit
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import Theme
 
@@ -49,8 +49,8 @@ class Status:
     """The agent waits for an answer."""
     announced: str = ""
     """The question that waits until the user has stopped writing."""
-    reconnecting: tuple[str, float] | None = None
-    """`2/10`: which attempt comes next, until one is answered, and when it is sent, `time.monotonic()`."""
+    reconnecting: tuple[str, int, float] | None = None
+    """Why and how often a request is sent again, until it is answered, and when next, `time.monotonic()`."""
     waiting_for: Callable[[], Sequence[str]] | None = None
     """Names the MCP servers that the request waits for."""
     commands: dict[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
@@ -81,7 +81,7 @@ class Status:
         line = dot.join(kept.values())
         return [("class:accent", mode), ("class:quiet", dot + line if mode and line else line)]
 
-    def working(self, theme: Theme) -> Fragments:
+    def working(self, theme: Theme, columns: int) -> Fragments:
         """The line above the composer; empty while nothing is under way or asked."""
         if not self.announced and self.working_since is None:
             parts: list[str] = []
@@ -92,10 +92,10 @@ class Status:
                 parts.append(f"{_counted(self.agents, 'agent')} at work (/agents)")
             return [("class:quiet", ", ".join(parts))] if parts else []
         dot = theme.sign("•")
-        style, what, remark = self._under_way(dot)
+        style, what, remark = self._under_way(dot, columns)
         return [(f"class:{style}", f"{dot} {what}"), ("class:quiet", remark)]
 
-    def _under_way(self, dot: str) -> tuple[str, str, str]:
+    def _under_way(self, dot: str, columns: int) -> tuple[str, str, str]:
         count = self.questions
         if self.announced:
             more = f", {count - 1} more to come" if count > 1 else ""
@@ -111,10 +111,16 @@ class Status:
             what = f"Starting MCP servers: {printable(', '.join(missing))} "
             return "accent", what, f"({age} {dot} esc to go on without)"
         if self.reconnecting is not None:
-            attempt, at = self.reconnecting
+            cause, tries, at = self.reconnecting
             wait_s = math.ceil(at - time.monotonic())
-            soon = f"{duration(wait_s)} {dot} " if wait_s > 0 else ""
-            return "warning", f"Reconnecting... {attempt} ", f"({soon}esc to interrupt)"
+            soon = f" in {duration(wait_s)}" if wait_s > 0 else ""
+            what, told = f"Trying again{soon}", f" (try {tries + 1}, {age}; Esc stops)"
+            room = columns - len(f"{dot} . {what}{told} ")
+            return (
+                "warning",
+                f"{printable(fit(cause, room))}. {what}" if room > 0 else what,
+                told,
+            )
         if self.hooks and time.monotonic() - self.hooks[0][1] >= _NOTABLE_HOOK_S:
             return "accent", f"{self.hooks[0][0]} ", f"({age} {dot} esc to interrupt)"
         agents = f" {_counted(self.agents, 'agent')}" if self.agents else ""

@@ -87,8 +87,6 @@ class Transcript:
         self._last: Literal["explored", "declined", "other"] = "other"
         self._reasoning = ""
         self._running: dict[str, _Running] = {}
-        self._reconnecting: str | None = None
-        """Why the request is sent again; the status line says when."""
         self._turn_began: float | None = None
         self._drawn: tuple[tuple[int, int, int, Theme], list[Fragments]] | None = None
         """The rows of the last frame, with what they depend on: width, height, the second, the theme."""
@@ -96,12 +94,10 @@ class Transcript:
     def __call__(self, event: events.Event) -> None:
         match event:
             case events.MessageDelta(delta):
-                self._reconnecting = None
                 self._answer.streamed.append(delta)
                 self._answer.blocks.feed(delta)
                 self._print_blocks(self._answer.blocks.take())
             case events.ReasoningSummaryDelta(delta):
-                self._reconnecting = None
                 self._reasoning = (self._reasoning + delta)[-_THOUGHT_KEPT:]
             case events.CommandOutputDelta(item_id, delta):
                 if running := self._running.get(item_id):
@@ -115,10 +111,9 @@ class Transcript:
                 self._complete(item)
             case events.CallDenied(tool, reason):
                 self._deny(tool, reason)
-            case events.Reconnecting(cause=cause):
+            case events.Reconnecting():
                 self._restart_answer()
                 self._reasoning = ""
-                self._reconnecting = cause
             case events.TurnStarted() | events.TurnCompleted() | events.TurnFailed():
                 self._turn(event)
             case _:
@@ -182,9 +177,6 @@ class Transcript:
             # The line that will stand between it and what is above.
             rows += [[]] if rest.is_first else []
             rows += self.renderer.fragments(cell, width)
-        if self._reconnecting is not None:
-            notice = note_cell(self._reconnecting, "warning")
-            rows += [[], *self.renderer.fragments(notice, width)]
         return [*(rows[-room:] if room > 0 else []), *running]
 
     def _running_rows(self, width: int, max_rows: int) -> list[Fragments]:
@@ -207,7 +199,6 @@ class Transcript:
         return ([[], *heads] if hidden <= 1 else [[], *heads[:room], more])[:max_rows]
 
     def _start(self, item: events.ThreadItem) -> None:
-        self._reconnecting = None
         if isinstance(item, events.TodoList):
             # Each state of the plan is shown once; its completion is none.
             self._show(item)
@@ -218,7 +209,6 @@ class Transcript:
 
     def _complete(self, item: events.ThreadItem) -> None:
         self._running.pop(item.id, None)
-        self._reconnecting = None
         match item:
             case events.AgentMessage(text=text):
                 streamed = "".join(self._answer.streamed)
@@ -273,7 +263,6 @@ class Transcript:
         self._answer = _Answer()
 
     def _turn(self, event: events.TurnStarted | events.TurnCompleted | events.TurnFailed) -> None:
-        self._reconnecting = None
         if isinstance(event, events.TurnStarted):
             self._turn_began = self._clock()
             return

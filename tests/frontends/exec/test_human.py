@@ -201,13 +201,14 @@ def test_the_reason_of_a_failure_is_told_once() -> None:
         shown(
             [
                 reconnecting("cut"),
-                reconnecting("slow\x07 down", wait_s=30.2),
+                reconnecting("cut", tries=2),
+                reconnecting("slow\x07 down", wait_s=30.2, tries=3),
                 Error("no\x07pe", "model"),
                 TurnFailed(ErrorInfo("no\x07pe", "model")),
             ]
         )
-        == "ERROR: Reconnecting... 1/2 (cut)\n"
-        "ERROR: Reconnecting... 1/2 (slow␇ down); next try in 30 s\n"
+        == "ERROR: cut; trying again in 0.0 s (try 2)\n"
+        "ERROR: slow␇ down; trying again in 30.2 s (try 4)\n"
         "ERROR: no␇pe\n"
     )
 

@@ -49,6 +49,22 @@ def test_a_yes_lets_the_command_run(start: Start, place: Workplace, columns: int
         leave(program)
 
 
+def test_a_declined_command_is_told_of_once_with_the_reason_below_it(start: Start) -> None:
+    with ScriptedServer([asks("touch made"), says("Well.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for(QUESTION)
+        program.type("f")
+        program.wait_for("What should be done instead?")
+        program.type("Leave it.")
+        program.wait_for("> Leave it.")
+        program.press("enter")
+        program.wait_for("Well.")
+        told = "\n".join(program.scrollback)
+        assert told.count("\u2717") == 1
+        head = told.splitlines().index("\u2717 Declined touch made")
+        assert "Leave it." in told.splitlines()[head + 1]
+
+
 @pytest.mark.parametrize("keys", [["enter"], ["esc"], ["c-c"]])
 def test_enter_alone_says_no(start: Start, place: Workplace, keys: list[str]) -> None:
     with ScriptedServer([asks("touch made"), says("Well.")]) as server:

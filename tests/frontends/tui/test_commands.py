@@ -1,5 +1,6 @@
 """Commands and keys of the program that change nothing in the conversation."""
 
+import base64
 import json
 import os
 import sys
@@ -137,6 +138,36 @@ def test_an_export_has_no_keys(start: Start, place: Workplace) -> None:
         program.press("enter")
         program.wait_for("keys were replaced by")
     assert "It is [redacted]." in (place.cwd / "out.md").read_text(encoding="utf-8")
+
+
+def test_an_export_without_a_name_or_below_the_home_folder_is_not_in_the_repository(
+    start: Start, place: Workplace
+) -> None:
+    with ScriptedServer([ANSWER]) as server:
+        program = start(server, "One?", columns=200)
+        program.wait_for("Hello you.")
+        for number, command in enumerate(["/export ~/out.md", "/export "], 1):
+            program.type(f"{command}\r")
+            program.wait_until(lambda n=number: program.text.count("was written to") == n)
+    assert list(place.cwd.iterdir()) == []
+    assert (place.home.parent / "out.md").exists()
+    assert len(list(place.home.parent.glob("codex-*.md"))) == 1
+
+
+def test_an_answer_is_copied_by_its_number_from_the_end(start: Start) -> None:
+    with ScriptedServer([ANSWER, [*ev_message("Again."), ev_completed()]]) as server:
+        program = start(server, "One?")
+        program.wait_for("Hello you.")
+        program.type("Two?\r")
+        program.wait_for("Again.")
+        for number, text in (("", b"Again."), ("1", b"Again."), ("2", b"Hello **you**.")):
+            sent = b"\x1b]52;c;" + base64.b64encode(text) + b"\x07"
+            before = program.raw.count(sent)
+            program.type(f"/copy {number}\r")
+            program.wait_until(lambda n=before, s=sent: program.raw.count(s) == n + 1, what=number)
+        for count, number in enumerate(("3", "0", "-1", "x"), 1):
+            program.type(f"/copy {number}\r")
+            program.wait_until(lambda n=count: program.text.count("write /copy N") == n)
 
 
 def test_the_cost_is_told_by_turns(start: Start) -> None:

@@ -83,13 +83,33 @@ def test_a_retry_is_counted_down_with_its_cause_and_escape_ends_it(start: Start)
     busy = Reply(status=503, body=BUSY.body, headers={"retry-after": "60"})
     with ScriptedServer([busy, ANSWER]) as server:
         program = start(server, "Hello?", provider={"request_max_retries": 3})
-        counted = re.compile(r"Reconnecting\.\.\. 1/3 \(5\ds \u2022 esc to interrupt\)")
+        counted = re.compile(r"\. Trying again in (5\ds|1m 00s) \(try 2, \ds; Esc stops\)")
         program.wait_until(lambda: counted.search(program.text) is not None)
-        program.wait_for("503 Service Unavailable: at lunch")
+        program.wait_for("unexpected status 503")
         program.press("esc")
         program.wait_for("interrupted")
-        program.wait_until(lambda: "Reconnecting" not in program.text)
+        program.wait_until(lambda: "Trying again" not in program.text)
         program.type("/retry")
+        program.press("enter")
+        program.wait_for("Hello you.")
+
+
+def test_tries_are_counted_by_one_counter_across_both_kinds_of_retries(start: Start) -> None:
+    lost = Reply(events=[ev_created()], cut=True)
+    slow = Reply(status=503, body=BUSY.body, headers={"retry-after": "60"})
+    with ScriptedServer([BUSY, BUSY, lost, BUSY, slow]) as server:
+        retries = {"request_max_retries": 2, "stream_max_retries": 3}
+        program = start(server, "Hello?", provider=retries, columns=60, rows=20)
+        program.wait_for("(try 6, ")
+        assert program.text.count("Trying again") == 1
+
+
+def test_enter_on_an_empty_prompt_tries_again_what_the_server_refused(start: Start) -> None:
+    refused = Reply(status=401, body=b'{"error": {"message": "no such key"}}')
+    with ScriptedServer([refused, ANSWER]) as server:
+        program = start(server, "Hello?")
+        program.wait_for("no such key")
+        program.wait_for(OFFER)
         program.press("enter")
         program.wait_for("Hello you.")
 

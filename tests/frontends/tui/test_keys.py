@@ -131,6 +131,21 @@ def test_ctrl_c_with_a_draft_never_leaves_and_up_brings_it_back(start: Start) ->
         assert program.wait() == 0
 
 
+def test_ctrl_c_pressed_twice_to_stop_a_turn_does_not_leave(start: Start) -> None:
+    with ScriptedServer([[ev_created(), Pause()]]) as server:
+        program = start(server, "Begin.")
+        program.wait_for("Working")
+        for _ in range(3):
+            program.press("c-c")
+            program.settle(0.05)
+        program.wait_for("Conversation interrupted")
+        assert "again to leave" not in program.text
+        assert program.process.poll() is None
+        program.wait_until(lambda: "Stopped" not in program.text)
+        program.press("c-c")
+        program.wait_for("Press Ctrl-C again to leave")
+
+
 def test_ctrl_c_clears_a_draft_before_it_interrupts(start: Start) -> None:
     with ScriptedServer([[ev_created(), Pause()]]) as server:
         program = start(server, "Begin.")

@@ -334,6 +334,23 @@ def test_a_resumed_conversation_is_in_its_mode_again(start: Start) -> None:
     assert told(server, 1) == ["Plan mode"]
 
 
+def test_a_conversation_that_was_left_in_default_mode_is_resumed_in_it(start: Start) -> None:
+    with ScriptedServer([says("One."), says("Two.")]) as server:
+        program = start(server)
+        planning(program)
+        program.wait_for("One.")
+        program.press("shift-tab")
+        program.wait_until(lambda: ON not in program.text)
+        program.press("c-d")
+        program.wait()
+        again = start(server, "resume", "--last")
+        again.wait_for("One.")
+        again.type("Go on.\r")
+        again.wait_for("Two.")
+        assert "Plan mode" not in again.text
+    assert told(server, 1) == ["Plan mode", "Default mode"]
+
+
 def test_permissions_that_are_chosen_hold_behind_plan_mode(start: Start) -> None:
     with ScriptedServer([]) as server:
         program = start(server)

@@ -4,6 +4,7 @@ import base64
 import subprocess
 from collections.abc import Container
 from datetime import datetime
+from pathlib import Path
 
 from codex_py.config.custom_prompts import CustomPrompt
 from codex_py.errors import CodexError
@@ -26,23 +27,27 @@ _UNCOMMITTED = (
 )
 
 
-async def _copy(context: CommandContext, _: str) -> None:
+async def _copy(context: CommandContext, argument: str) -> None:
     said = context.conversation.progress.said
     answers = [without_tags(item.text) for item in said if isinstance(item, events.AgentMessage)]
     if not answers:
         raise CodexError("there is no answer to copy yet", code="nothing_to_copy")
-    data = answers[-1].encode(errors="replace")
+    known = {str(n): answer for n, answer in enumerate(reversed(answers), 1)}
+    if (answer := known.get(argument or "1")) is None:
+        raise CodexError(f"write /copy N, from 1 (the last) to {len(answers)}", code="usage")
+    data = answer.encode(errors="replace")
     if len(data) > _MAX_CLIPBOARD:
         raise CodexError("the answer is too long for the clipboard; /export it", code="too_long")
     # OSC 52 reaches the clipboard of the machine that the user sits at, over ssh and tmux too.
     context.surface.screen.send(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
-    context.surface.hints.show("the last answer was handed to the terminal's clipboard")
+    context.surface.hints.show("the answer was handed to the terminal's clipboard")
 
 
 async def _export(context: CommandContext, argument: str) -> None:
     await context.conversation.opened()
-    name = argument or f"codex-{datetime.now().astimezone():%Y-%m-%d-%H%M%S}.md"
-    path = context.config.cwd / name
+    # Without a name not into the repository, where it would be a change.
+    name = argument or f"~/codex-{datetime.now().astimezone():%Y-%m-%d-%H%M%S}.md"
+    path = Path.home() / name[2:] if name[:2] == "~/" else context.config.cwd / name
     write, config = writer_for(path), context.config
     document, notes = without_keys(_document(context), context.surface.environment, config.home)
     try:
@@ -100,7 +105,7 @@ async def _quit(context: CommandContext, _: str) -> None:
 
 
 PROGRAM = [
-    Command("copy", "copy the last answer", _copy),
+    Command("copy", "copy the last answer, or the Nth from the end", _copy, argument="[N]"),
     Command("export", "write the conversation to a file", _export, argument="[FILE]"),
     Command("transcript", "look at all of the conversation (Ctrl-T)", _transcript),
     Command("help", "list the commands", _help),

@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.fitting import Fragments, fit
-from codex_py.frontends.tui.panel import Postponed, yes_or_no
+from codex_py.frontends.tui.panel import yes_or_no
 from codex_py.frontends.tui.picker import Picker, Row
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.theme import PROMPT
@@ -81,10 +80,8 @@ async def pick_session(conversation: Conversation, surface: Surface) -> str | No
             for message in messages
         )
 
-    with suppress(Postponed):
-        picked = await surface.panels.show(Picker("Resume a session", search, preview=preview))
-        return None if picked is None else picked.id
-    return None
+    picked = await surface.panels.show(Picker("Resume a session", search, preview=preview))
+    return None if picked is None else picked.id
 
 
 async def _fork(context: CommandContext, argument: str) -> None:
@@ -223,7 +220,8 @@ async def _take_back(context: CommandContext, *, redo: bool) -> None:
         if plan.doubts and not await confirmed("Undo all of it?", "\n".join(plan.doubts)):
             return
     except EditedSince as error:
-        context.transcript.notice(str(error), "warning")
+        # Its number is nothing that the user has seen.
+        context.transcript.notice(f"Not done: {what} {str(error).partition(': ')[2]}", "warning")
         context.transcript.print(diff_cell(error.diff, fold=False))
         if not await confirmed("Do it all the same?", "What it replaces is kept."):
             return

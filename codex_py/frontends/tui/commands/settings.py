@@ -86,8 +86,7 @@ async def _permissions(context: CommandContext, _: str) -> None:
     label, _, policy, mode = picked
     # Up leads from the first row to this one, which is too near for what it allows.
     if mode == "danger-full-access" and picked[2:] != current:
-        yes, no = "Yes, give it full access", "No, leave it as it is"
-        question = yes_or_no(_FULL_ACCESS, yes, no, by_letter=False)
+        question = yes_or_no(_FULL_ACCESS, "Yes, give it full access", "No", by_letter=False)
         if not await context.surface.panels.show(question):
             return
     add_dirs = context.surface.launch.add_dirs

@@ -208,7 +208,7 @@ def test_an_undo_asks_before_it_overwrites_an_edit(start: Start, place: Workplac
         (place.cwd / "a.txt").write_text("mine\n", encoding="utf-8")
         program.type("/undo\r")
         program.wait_for("Do it all the same?")
-        assert "edited since" in program.text
+        assert "Not done: turn 1 edited since: " in program.text
         assert re.search(r"\d [+]mine", program.text)
         program.type("n")
         program.wait_for("Ask codex-py")
