@@ -14,7 +14,7 @@ from codex_py.patch.files.handles import join
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.report import Findings
 from codex_py.protocol.patched_file import PatchedFile
-from codex_py.protocol.protected import PROTECTED_NAMES
+from codex_py.protocol.protected import PROTECTED_NAMES, spelt_out
 
 
 class PatchPlan:
@@ -106,16 +106,18 @@ def writable_under(roots: Iterable[Path]) -> Callable[[str], bool]:
         None
     }
 
+    spelt = cache(spelt_out)
+
     # Most files of a patch are in a few directories under the root.
     @cache
     def is_protected(root: str, name: str) -> bool:
-        # Some file systems ignore case, or know an entry by a second, shorter name.
-        return name.casefold() in PROTECTED_NAMES or _identity(join(root, name)) in protected
+        # Some file systems ignore case, or know an entry by other names.
+        return spelt(name) in PROTECTED_NAMES or _identity(join(root, name)) in protected
 
     def writable(path: str) -> bool:
         location = f"{path}/"
         below = [root for root in real_roots if location.startswith(join(root, ""))]
-        if not below or "/.git/" in location[len(min(below, key=len)) :].casefold():
+        if not below or ".git" in map(spelt, location[len(min(below, key=len)) :].split("/")):
             return False
         # A root inside another one is protected too.
         return not any(

@@ -326,6 +326,16 @@ def test_notes_come_with_the_plan(tmp_path: Path):
             "sub/.agents/x",
         ),
         *("sub/.git", "vendor/lib/.git/hooks/pre-commit", "vendor/lib/.Git/config", "new/.git/x"),
+        # Names that NTFS and HFS+ take for `.git`, which git refuses too: is_ntfs_dotgit and is_hfs_dotgit.
+        *("sub/.git. ./x", "git~1/x", "sub/GIT~1/x", ".git::$INDEX_ALLOCATION/x", "a/.git\\x"),
+        *(
+            "sub/.g\u200cit/x",
+            "\ufeff.git/x",
+            ".codex./x",
+            "CLAUDE~1/x",
+            ".agents:x",
+            ".\u202eaws/x",
+        ),
     ],
 )
 def test_writing_elsewhere_is_refused(tmp_path: Path, path: str):
@@ -360,6 +370,7 @@ def test_writing_below_a_root_is_allowed(tmp_path: Path):
     paths = [
         *("x/y", "sub/.gitignore", f"{tmp_path}/real/z", "vendor/z", "vendor/.github/x", "x/git"),
         *("vendor/.codex/x", "x/.agents/x", "x/.aws", "x/.claude/x"),
+        *(".gitx", "x/.git x", "git~2", "x/git~1x", ".gi t", "x/.g\u200bit"),
     ]
     text = enveloped(*[f"*** Add File: {path}" for path in paths])
     planned = plan_patch(text, tmp_path / "root").checked(writable_under([tmp_path / "root"]))
