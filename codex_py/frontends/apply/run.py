@@ -176,7 +176,7 @@ def _refuse_outside(plan: PatchPlan, root: Path) -> None:
         names = ", ".join(map(str, refused[:_MAX_NAMED]))
         more = f" and {len(refused) - _MAX_NAMED} more" if len(refused) > _MAX_NAMED else ""
         raise PatchError(
-            f"outside of {root}, or protected (.codex, .agents, .aws there, any .git): {names}{more}",
+            f"outside of {root}, or protected (.codex, .agents, .aws there, any .git, also as other systems spell it): {names}{more}",
             kind="refused",
         )
 
@@ -231,7 +231,8 @@ def _write_rejects(plan: PatchPlan, cwd: Path, report: Report) -> list[Path]:
     """Write each rejected part beside its file, or into `cwd` if the folder is missing."""
     texts: dict[Path, bytes] = {}
     for reject in plan.rejects:
-        folder = reject.path.parent if reject.path.parent.is_dir() else cwd
+        # The path may be one that no folder can have.
+        folder = reject.path.parent if os.path.isdir(reject.path.parent) else cwd  # noqa: PTH112
         path = folder / f"{reject.path.name}.rej"
         texts[path] = texts.get(path, b"") + reject.text
     try:

@@ -107,6 +107,9 @@ class Transaction:
         try:
             act(folder)
         except OSError as error:
+            if isinstance(error, FileExistsError) and (found := self._directories.status(folder)):
+                kind = "a symbolic link" if found.is_link else "no folder"
+                error = OSError(error.errno, f"{folder} is {kind}")
             # A file that becomes a directory, or the other way round.
             concerned = (
                 change.path for change in written if f"{change.location}/".startswith(f"{folder}/")

@@ -116,7 +116,10 @@ class _Planner:
                 continue
             try:
                 is_planned = self._plan(target)
-            except PatchError as error:
+            except (OSError, PatchError) as error:
+                if isinstance(error, OSError):
+                    # No file can have this path.
+                    error = file_error("write file", target.new, error)
                 reject(self._findings, target, target.diff.hunks, [error])
                 is_planned = False
             if not is_planned:

@@ -110,7 +110,7 @@ def _one_name(file: FileDiff, root: Path, old: str, new: str) -> str:
         return new
     if file.operation == "delete":
         return old
-    existing = [name for name in (old, new) if (root / name).is_file()] or [new]
+    existing = [name for name in (old, new) if os.path.isfile(root / name)] or [new]  # noqa: PTH113 -- any name
     return min(
         existing, key=lambda name: (name.count("/"), len(PurePosixPath(name).name), len(name))
     )

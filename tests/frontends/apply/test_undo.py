@@ -58,6 +58,26 @@ def test_there_may_be_nothing_to_undo(journal: Journal):
     assert list((journal.cwd.parent / "home").iterdir()) == []
 
 
+@pytest.mark.parametrize(("kind", "made"), [("a symbolic link", "link"), ("no folder", "file")])
+def test_a_link_or_a_file_in_place_of_a_folder_is_named(
+    journal: Journal, kind: str, made: str
+) -> None:
+    (journal.cwd / "sub").mkdir()
+    (journal.cwd / "sub" / "b").write_text("x\n", encoding="utf-8")
+    patch(journal, "*** Update File: sub/b", "-x", "+y")
+    (journal.cwd / "sub" / "b").unlink()
+    (journal.cwd / "sub").rmdir()
+    if made == "link":
+        (journal.cwd / "sub").symlink_to("/etc")
+    else:
+        (journal.cwd / "sub").touch()
+    assert outcome(undo(journal, "--force")) == (
+        7,
+        "",
+        f"Error: Failed to write file {journal.cwd}/sub/b: {journal.cwd}/sub is {kind} (os error 17)\n",
+    )
+
+
 def test_an_edit_since_stops_it_unless_forced(journal: Journal):
     patch(journal, *UPDATE)
     (journal.cwd / "a").write_text("2\nmine\n", encoding="utf-8")
