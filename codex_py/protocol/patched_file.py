@@ -1,5 +1,7 @@
 """The change of one file by a patch."""
 
+import os
+import stat
 from dataclasses import field
 from pathlib import Path
 from typing import Literal, Self, TypeAlias
@@ -50,3 +52,17 @@ class PatchedFile:
     def destination(self) -> Path:
         """The path of the file afterwards, if it still exists."""
         return self.move_to or self.path
+
+    @property
+    def link(self) -> str | None:
+        """The target of a symbolic link that is made or changed; None for anything else."""
+        is_link = self.new_mode is not None and stat.S_ISLNK(self.new_mode)
+        is_same = self.old_mode == self.new_mode and self.old == self.new
+        return os.fsdecode(self.new or b"") if is_link and not is_same else None
+
+    def facts(self) -> dict[str, str]:
+        """The change without contents, for JSON."""
+        facts = {"path": str(self.path), "kind": self.kind}
+        if self.move_to is not None:
+            facts["move_to"] = str(self.move_to)
+        return facts if self.link is None else {**facts, "link": self.link}

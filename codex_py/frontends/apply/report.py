@@ -66,7 +66,8 @@ class Report:
             committed: None where the patch was only checked.
             rejects: the `.rej` files that were written, one for each of the plan's rejects.
         """
-        for note in (*plan.notes, *(committed.notes if committed else ())):
+        links = (note for change in plan.changes if (note := _link_note(change, cwd)))
+        for note in (*plan.notes, *links, *(committed.notes if committed else ())):
             self.note(note)
         reasons = [reason for reject in plan.rejects for reason in reject.reasons]
         for reason in reasons:
@@ -78,7 +79,7 @@ class Report:
         if self._as_json:
             row = {
                 "applied": committed is not None,
-                "files": [_facts(change) for change in plan.changes],
+                "files": [change.facts() for change in plan.changes],
                 "hunks": [{**h._asdict(), "level": h.level.name.lower()} for h in plan.hunks],
                 "notes": self._notes,
                 "reasons": reasons,
@@ -126,9 +127,14 @@ class Report:
         self._stderr.write_text(f"{printable(sentence)}\n")
 
 
-def _facts(change: PatchedFile) -> dict[str, str]:
-    moved = {"move_to": str(change.move_to)} if change.move_to else {}
-    return {"path": str(change.path), "kind": change.kind, **moved}
+def _link_note(change: PatchedFile, cwd: Path) -> str | None:
+    if change.link is None:
+        return None
+    path = change.destination
+    is_inside = Path(os.path.realpath(path.parent / change.link)).is_relative_to(cwd.resolve())
+    name = path.relative_to(cwd) if path.is_relative_to(cwd) else path
+    outside = "" if is_inside else f", outside of {cwd}"
+    return f"{name} is a symbolic link to {change.link}{outside}."
 
 
 def _is_incomplete(plan: PatchPlan) -> bool:

@@ -187,10 +187,10 @@ def _carry_out(plan: UndoPlan, *, as_json: bool, asks: bool) -> int:
     names = ", ".join(entry.name for entry in plan.entries)
     is_redo = plan.entry.undoes is not None
     lines = [f"Redid what {names} took back:" if is_redo else f"Undid {names}:"]
-    lines += [
-        f"{letters[change.kind]} {_one_line(_short(str(change.path), plan.entry.cwd))}"
-        for change in plan.changes
-    ]
+    for change in plan.changes:
+        link = "" if change.link is None else f" -> {change.link}"
+        path = _short(str(change.path), plan.entry.cwd)
+        lines.append(_one_line(f"{letters[change.kind]} {path}{link}"))
     if committed.number is not None:
         what = "undo it" if is_redo else "do it again"
         lines.append(f"To {what}: codex-py undo {committed.number}")
@@ -216,7 +216,7 @@ def _facts(entry: Entry, undone: Mapping[int, int]) -> dict[str, Any]:
 
 
 def _rows(changes: Sequence[PatchedFile]) -> list[dict[str, str]]:
-    return [{"path": str(change.path), "kind": change.kind} for change in changes]
+    return [change.facts() for change in changes]
 
 
 def _short(path: str, cwd: str) -> str:

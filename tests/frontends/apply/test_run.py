@@ -161,6 +161,68 @@ def test_a_failure_changes_nothing_and_says_why(
     assert place.tree() == place.before
 
 
+def added(name: str, mode: str = "100644", text: str = "x") -> str:
+    return (
+        f"diff --git a/{name} b/{name}\nnew file mode {mode}\n--- /dev/null\n+++ b/{name}\n"
+        f"@@ -0,0 +1 @@\n+{text}\n\\ No newline at end of file\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "argv", [[], ["--check"], ["-R"], ["--partial"], ["--convert", "envelope"]]
+)
+@pytest.mark.parametrize("name", ["n" * 256, f"{'n' * 256}/x", "loop/x"])
+def test_a_name_that_no_file_can_have_is_told(place: Place, argv: list[str], name: str) -> None:
+    (place.root / "loop").symlink_to("loop")
+    code, out, err = place.apply(*argv, stdin=added(name))
+    assert (code, out) == (7, "")
+    assert "Traceback" not in err
+    assert name in err
+    assert place.tree() == place.before
+
+
+def test_the_rest_of_a_patch_is_applied_without_a_name_that_no_file_can_have(place: Place) -> None:
+    name = "n" * 256
+    renamed = f"--- {name}/f\n+++ {name}/f.new\n@@ -1 +1 @@\n-1\n+2\n"
+    code, out, err = place.apply("--partial", "-p0", stdin=renamed + added("new").replace("b/", ""))
+    assert (code, out) == (7, "Success. Updated the following files:\nA new\n")
+    assert f"{name}/f.new: File name too long (os error 36)" in err
+    assert (place.root / "f.new.rej").is_file()
+
+
+@pytest.mark.parametrize(
+    ("target", "outside"),
+    [
+        ("f", ""),
+        ("../../home/\x1b[2J", ", outside of {root}"),
+        ("/etc/passwd", ", outside of {root}"),
+    ],
+)
+def test_a_new_link_is_shown_with_the_place_to_which_it_leads(
+    place: Place, target: str, outside: str
+) -> None:
+    patch = added("sub/l", "120000", "../f" if target == "f" else target)
+    target = "../f" if target == "f" else target
+    shown = target.replace("\x1b", "\u241b")
+    note = f"sub/l is a symbolic link to {shown}{outside.format(root=place.root)}."
+    for argv in (["--check"], []):
+        code, _, err = place.apply(*argv, stdin=patch)
+        assert (code, f"Note: {note}\n" in err) == (0, True), err
+    undone = run_codex_py(["undo"], place.home, place.root)
+    assert b"\nD sub/l\n" in undone.stdout
+    redone = run_codex_py(["redo", "--json"], place.home, place.root)
+    row = {"path": f"{place.root}/sub/l", "kind": "add", "link": target}
+    assert json.loads(redone.stdout)["files"] == [row]
+    run_codex_py(["undo"], place.home, place.root)
+    assert (
+        f"\nA sub/l -> {shown}\n" in run_codex_py(["redo"], place.home, place.root).stdout.decode()
+    )
+    run_codex_py(["undo"], place.home, place.root)
+    facts = json.loads(place.apply("--json", stdin=patch)[1])
+    assert facts["files"] == [row]
+    assert facts["notes"] == [note.replace("\u241b", "\x1b")]
+
+
 def test_new_files_go_by_the_umask_and_old_ones_come_back_as_they_were(place: Place) -> None:
     """As git makes them."""
     patch = (
