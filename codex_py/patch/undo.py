@@ -303,7 +303,8 @@ def _newest(journal: Journal) -> int:
         if entry.undoes is None and entry.number not in in_turns
     ]
     for entry in made:
-        if entry.number not in undone and entry.changes:
+        # A turn may have changed only what is not kept; a patch, only folders.
+        if entry.number not in undone and (entry.turn is None or entry.changes):
             return entry.number
     if unkept := [path for entry in made if entry.turn for path in entry.turn.unkept]:
         reason = f"{some_of(list(dict.fromkeys(unkept)))} changed, and was not kept"
