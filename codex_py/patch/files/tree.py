@@ -19,6 +19,8 @@ from codex_py.patch.files.handles import Directories, Status, join, split
 
 MAX_REMEMBERED = 16 * 1024 * 1024
 """Bytes up to which the contents of a deleted file are read, to be shown and brought back."""
+_MAX_NAME_BYTES = 255
+"""`NAME_MAX` of Linux and macOS; below a missing folder, the system does not look at a name."""
 
 
 class PlannedTree:
@@ -68,6 +70,8 @@ class PlannedTree:
 
     def _make_room(self, location: str) -> None:
         """See that every directory above a new entry is there or can be made."""
+        if any(len(os.fsencode(name)) > _MAX_NAME_BYTES for name in location.split("/")):
+            raise system_error(errno.ENAMETOOLONG)
         folder = parent = split(location)[0]
         above: list[str] = []
         while parent not in self._directories and parent != "/":

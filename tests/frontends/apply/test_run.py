@@ -171,13 +171,14 @@ def added(name: str, mode: str = "100644", text: str = "x") -> str:
 @pytest.mark.parametrize(
     "argv", [[], ["--check"], ["-R"], ["--partial"], ["--convert", "envelope"]]
 )
-@pytest.mark.parametrize("name", ["n" * 256, f"{'n' * 256}/x", "loop/x"])
+@pytest.mark.parametrize("name", ["n" * 256, f"{'n' * 256}/x", f"new/{'n' * 256}", "loop/x"])
 def test_a_name_that_no_file_can_have_is_told(place: Place, argv: list[str], name: str) -> None:
     (place.root / "loop").symlink_to("loop")
     code, out, err = place.apply(*argv, stdin=added(name))
     assert (code, out) == (7, "")
     assert "Traceback" not in err
     assert name in err
+    assert "With -p0 it fits" not in err
     assert place.tree() == place.before
 
 
