@@ -21,9 +21,10 @@ LOCK_TIMEOUT_S = 10.0
 """Replacing a file takes a few milliseconds."""
 
 _QUOTED = re.compile(
-    r""""{3}(?:\\.|[^\\])*?"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*""", re.DOTALL
+    r""""{3}(?:\\.|[^\\])*?(?:"{3}|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|#[^\n]*""",
+    re.DOTALL,
 )
-"""Strings and comments."""
+"""Strings and comments. One without an end goes on to the end, so that no character is looked at twice."""
 _EXCERPT_CHARACTERS = 60
 _POSITION = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)\Z", re.DOTALL)
 

@@ -121,7 +121,7 @@ def recent_sessions(
 
 
 def why_none(home: Path) -> str:
-    """A clause on the sessions that a search in this folder leaves out: the newest, if its folder is gone, and damaged files. Else empty."""
+    """Clauses for the newest session whose folder is gone and the newest damaged file; empty if there is neither."""
     reasons: list[str] = []
     entries = [entry for _, entry in _newest_first(home / SESSIONS)]
     for entry in sorted(entries, key=_modified, reverse=True)[:_MAX_LOOKED_AT]:
@@ -130,7 +130,7 @@ def why_none(home: Path) -> str:
         except SessionError as error:
             reasons.append(str(error))
             break
-        if not reasons and not isinstance(meta.source, dict) and not Path(meta.cwd).is_dir():
+        if not reasons and not isinstance(meta.source, dict) and not os.path.lexists(meta.cwd):
             reasons.append(
                 f"the folder {meta.cwd} of session {meta.id} does not exist any more"
                 f" (go on with `codex-py resume {meta.id}`, or look with --all)"

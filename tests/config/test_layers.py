@@ -177,6 +177,8 @@ def test_old_profiles_are_refused(place: Place):
         (b"a." * 200_000 + b"a = 1", "inside each other"),
         (b"'a'.\"#\"." * 200_000 + b"a = 1", "inside each other"),
         (b"x = '#'\n[" + b"a ." * 200_000 + b"a]", "inside each other"),
+        (b'\\"""\n' * 200_000, "{path}:1:1: Invalid statement"),
+        (b'"' + b'\\"' * 400_000, "{path}:1:"),
         (b"a = " + b"9" * 5000, "{path}:1:1: Exceeds the limit"),
     ],
 )

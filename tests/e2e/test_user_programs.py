@@ -70,6 +70,16 @@ def test_nothing_is_started_from_the_repository_or_loads_from_it(
     assert stat.S_IMODE(started.stat().st_mode) == 0o700
 
 
+@pytest.mark.parametrize("name", ["notifier", "{bin}/notifier", "{bin}/missing"])
+def test_only_a_missing_notify_is_warned_of(place: Workplace, name: str) -> None:
+    folder = place.home.parent / "bin"
+    program(folder / "notifier", "#!/bin/sh\n")
+    with answered() as server:
+        env = configure(place, server, f"notify = [{name.format(bin=folder)!r}]\n")
+        outcome = place.rerun(env=env)
+    assert ("of `notify` cannot be found" in str(outcome.events)) == name.endswith("missing")
+
+
 def test_notify_gets_the_beginning_of_what_is_too_long_for_an_argument(place: Workplace) -> None:
     out = place.home.parent / "out"
     os.mkfifo(out)

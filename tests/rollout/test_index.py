@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.protocol.ids import new_thread_id
-from codex_py.rollout.index import find_session, latest_session
+from codex_py.rollout.index import find_session, latest_session, why_none
 from codex_py.rollout.records import ARCHIVED_SESSIONS
 from tests.rollout.builders import meta, record, session_file
 
@@ -107,3 +107,8 @@ def test_a_directory_is_the_same_under_another_path(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "repo")
     path = _session(tmp_path, cwd=str(tmp_path / "link"))
     assert latest_session(tmp_path, cwd=tmp_path / "repo", model_provider="mock") == path
+
+
+def test_a_folder_with_a_name_that_no_folder_can_have_does_not_exist(tmp_path: Path) -> None:
+    _session(tmp_path, cwd=f"/{'x' * 300}")
+    assert "does not exist any more" in why_none(tmp_path)

@@ -4,13 +4,13 @@ Part of the composition root. The last argument of the program is a JSON object 
 """
 
 import json
+import os
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 
 from codex_py.app.options import SessionSetup
 from codex_py.app.user_programs import UserPrograms, user_programs
-from codex_py.programs import find_program
 from codex_py.protocol.events import AgentMessage, Event, ItemCompleted, TurnCompleted, TurnStarted
 from codex_py.protocol.extension import Extension, Thread
 
@@ -23,7 +23,7 @@ def missing_program(
         found = programs.find(argv[0], environment)
     except FileNotFoundError as error:
         return f"The program {argv[0]!r} of `notify` cannot be started: {error.strerror}."
-    if find_program(str(programs.cwd() / found), "") is None:
+    if not os.access(programs.cwd() / found, os.X_OK):
         return f"The program {argv[0]!r} of `notify` cannot be found."
     return None
 
