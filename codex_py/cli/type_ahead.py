@@ -17,8 +17,10 @@ def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
     until something else handles them.
     """
     before = None
-    with suppress(termios.error):
-        before = termios.tcgetattr(0)
+    with suppress(termios.error, OSError):
+        # In the background, changing the modes would stop the program.
+        if os.tcgetpgrp(0) == os.getpgrp():
+            before = termios.tcgetattr(0)
     if before is None or not os.isatty(1) or not _begins_session(argv):
         return lambda: None
 

@@ -1,6 +1,7 @@
 """What is typed while the program is loaded, in a terminal."""
 
 import signal
+import sys
 import termios
 import time
 from collections.abc import Generator
@@ -11,16 +12,21 @@ import pytest
 from codex_py.testing import ScriptedServer
 from tests.frontends.tui.terminals import Start, starting
 from tests.frontends.tui.test_approval import says
-from tests.support.program import Workplace
+from tests.support.program import Workplace, environment
 from tests.support.pty_program import PtyProgram
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Generator[Start]:
+def place(tmp_path: Path) -> Workplace:
     home, cwd = tmp_path / "home", tmp_path / "work"
     home.mkdir()
     cwd.mkdir()
-    with starting(Workplace(home, cwd)) as start:
+    return Workplace(home, cwd)
+
+
+@pytest.fixture
+def start(place: Workplace) -> Generator[Start]:
+    with starting(place) as start:
         yield start
 
 
@@ -64,3 +70,9 @@ def test_what_begins_no_session_leaves_the_terminal_as_it_was(
         program = start(server, *words)
         assert program.wait() in {0, 2, 78}
         assert program.modes() == program.initial_modes
+
+
+def test_in_the_background_it_does_not_touch_the_terminal(place: Workplace) -> None:
+    command = ["/bin/bash", "-mc", f"{sys.executable} -m codex_py --help & wait $!"]
+    with PtyProgram(command, place.cwd, environment(place.home, {})) as program:
+        assert program.wait() == 0
