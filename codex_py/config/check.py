@@ -79,6 +79,9 @@ def suggestion(key: KeyPath) -> str | None:
         return successor
     if kind_of(key[:-1]) is MODEL_PROVIDER and key[-1].lower() in _KEY_NAMES:
         return ".".join((*key[:-1], "env_key"))
+    if key[0] == "model_prices" and key[-1][:1].isdigit():
+        # TOML splits the name of a model at its dot.
+        return dotted((key[0], ".".join(key[1:])))
     if key[-1] in MODEL_PROVIDER and len(key) == 1:
         return f"model_providers.NAME.{key[0]}"
     if key[-1] in KEYS:

@@ -67,6 +67,8 @@ def test_a_project_can_only_tighten_the_limits(place: Place) -> None:
     assert budget.max_time == 60
     # The project alone says this, and it would loosen what holds by default.
     assert budget.loop_guard is True
+    (warning,) = place.load().warnings
+    assert warning.startswith("Ignored `budget.loop_guard` in ")
     # An option of the user is stronger than both.
     overrides = ["budget.max_tokens=9000", "budget.loop_guard=false"]
     budget = place.load(overrides=overrides).budget

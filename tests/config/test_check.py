@@ -175,6 +175,7 @@ def test_what_is_no_name_of_a_variable_is_not_shown(table: str, name: str, key: 
     [
         (("model_providers", "m", "api_key"), "model_providers.m.env_key"),
         (("model_providers", "m", "apikey"), "model_providers.m.env_key"),
+        (("model_prices", "gpt-5", "5"), 'model_prices."gpt-5.5"'),
         (("stream_idle_timeout_ms",), "model_providers.NAME.stream_idle_timeout_ms"),
     ],
 )
