@@ -78,7 +78,7 @@ def misspelt_provider(provider: Provider, model: str, known: Collection[str]) ->
         return None
     similar = nearest(first, {*BUILT_IN_PROVIDERS, *known})
     hint = (
-        f"did you mean `{similar}/{rest or 'MODEL'}`?"
+        f"did you mean `{similar}/{rest}`?"
         if similar
         else "`codex-py providers list` shows the providers."
     )

@@ -156,15 +156,17 @@ class HttpModelClient:
     ) -> ModelError:
         """The error of an answer without an event: `error`, unless it is no stream at all."""
         kind = response.headers.get("content-type", "no content type")
-        is_other = "json" in kind or "html" in kind
-        if error.code != "disconnected" or not (is_empty or is_other):
+        others = {"html": "a web page", "json": "no stream"}
+        other = next((what for name, what in others.items() if name in kind), None)
+        is_silent = is_empty and "event-stream" not in kind
+        if error.code != "disconnected" or not (is_silent or other):
             return error
         text = (
-            f"the answer of {self._shown_url} is {'no stream' if is_other else 'empty'} ({plain_line(kind)});"
+            f"the answer of {self._shown_url} is {other or 'empty'} ({plain_line(kind)});"
             f" look at `base_url` and `wire_api`, which is {self._wire_api!r}"
         )
         # A server in trouble may answer with nothing, and another attempt may succeed.
-        return ModelError(text, code="not_a_stream", status=200) if is_other else unfinished(text)
+        return ModelError(text, code="not_a_stream", status=200) if other else unfinished(text)
 
     def _not_answered(self, error: httpx.TransportError) -> StreamError:
         cause = str(error) or type(error).__name__

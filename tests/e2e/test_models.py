@@ -137,7 +137,6 @@ def test_a_mistake_in_a_file_is_told_with_the_file_and_the_line(
     ("name", "meant"),
     [
         ("anthropc/claude-opus-5-5", "did you mean `anthropic/claude-opus-5-5`?"),
-        ("anthropic/", "did you mean `anthropic/MODEL`?"),
         ("me/m", "`codex-py providers list` shows the providers."),
     ],
 )

@@ -471,7 +471,7 @@ def test_a_web_page_in_place_of_a_stream_is_named(place: Workplace) -> None:
     with ScriptedServer([page]) as server:
         outcome = place.run(server)
     assert (outcome.code, outcome.error["code"]) == (1, "not_a_stream")
-    assert "is no stream (text/html); look at `base_url`" in outcome.error["message"]
+    assert "is a web page (text/html); look at `base_url`" in outcome.error["message"]
 
 
 def test_an_answer_that_is_no_stream_says_what_it_is(place: Workplace) -> None:

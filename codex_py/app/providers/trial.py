@@ -236,7 +236,7 @@ def advice(error: CodexError, provider: Provider) -> str | None:
     match error.code:
         case "connection" | "timeout":
             return f"Look at `base_url`, and whether a server runs there: {provider.shown_url}"
-        case "not_found" | "redirect" | "unexpected_status" | "not_a_stream":
+        case "not_found" | "redirect" | "unexpected_status":
             return f"Look at `base_url`, which usually ends in /v1, and at `wire_api`: {provider.shown_url} is asked in `{provider.wire_api}`."
         case "model_not_found" | "not_found_error":
             return "Look at the name of the model."

@@ -142,7 +142,7 @@ def test_a_server_that_refuses_tools_is_tried_with_calls_as_text(place: Workplac
             Reply(body=b"<html>Hello", headers={"content-type": "text/html"}),
             1,
             "web page",
-            "check the base URL of the provider",
+            "look at `base_url` and `wire_api`",
         ),
         (Reply(status=404, body=b"<html>"), 1, "404", "which usually ends in /v1"),
     ],
