@@ -145,7 +145,10 @@ def test_a_fallback_without_its_key_is_skipped_with_a_warning(place: Workplace) 
         flags = {**to("chat", "anthropic"), "model_providers": providers}
         wires.prompt("responses", "go", failure(503, "down"), flags=flags)
     skipped, switched = known_warnings(wires)
-    assert skipped == "chat/chat-b cannot go on: Missing environment variable: `NO_SUCH_KEY`."
+    assert skipped == (
+        "chat/chat-b cannot go on: Missing environment variable: `NO_SUCH_KEY`. It holds the key of the"
+        " provider `chat` (command line); `codex-py doctor` checks the setup."
+    )
     assert switched.endswith("going on with anthropic/anthropic-b")
 
 
