@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from codex_py.core.session import Session
 from codex_py.testing import (
     RecordedRequest,
     ScriptedServer,
@@ -93,6 +94,18 @@ def test_the_count_does_not_go_over_to_the_next_turn(place: Workplace) -> None:
         thread = wires.prompt("text", "one", WRONG, WRONG, DONE)
         wires.prompt("text", "two", WRONG, DONE, resume=thread)
     assert wires.last["type"] == "turn.completed"
+
+
+def test_a_summary_that_quotes_a_call_is_no_mistake(place: Workplace) -> None:
+    async def work(session: Session) -> None:
+        await session.run_turn("one")
+        await session.compact()
+        await session.run_turn("two")
+
+    with AnyWire(place, check_prefix=False) as wires:
+        wires.session("text", work, DONE, WRONG, DONE)
+    assert len(wires.requests) == 3
+    assert "was not run" not in str(wires.requests[-1].fields)
 
 
 def test_markup_that_leaks_from_a_server_is_a_call(place: Workplace) -> None:

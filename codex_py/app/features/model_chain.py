@@ -77,7 +77,7 @@ class ModelChain:
         self._first_again_at = 0.0
         self._failed_model = ""
         """Of the thread. If the user has chosen another one since, it is tried at once."""
-        self._strikes = FormatStrikes()
+        self.strikes = FormatStrikes()
 
     def stream(
         self, model: ModelStream, prompt: Prompt
@@ -92,7 +92,7 @@ class ModelChain:
         if link.settings is not None and (problem := _too_small(prompt, link.settings)):
             raise ModelError(f"{self._name(link)}: {problem}", code=_TOO_LONG)
         response = (link.client or model)(prompt)
-        return self._strikes.watched(response) if self._writes_calls else response
+        return self.strikes.watched(response) if self._writes_calls else response
 
     def recover(self, error: ModelError, retries_left: int, prompt: Prompt) -> bool:
         """Make the next request succeed: changed, or sent to another model. False if it cannot.
@@ -127,11 +127,11 @@ class ModelChain:
         else:
             # A request to the first provider has succeeded since.
             self._resting = 0
-        note = self._strikes.note(is_end=False) if self._writes_calls else None
+        note = self.strikes.note(is_end=False) if self._writes_calls else None
         return () if note is None else (note,)
 
     def before_stop(self) -> Note | None:
-        return self._strikes.note(is_end=True) if self._writes_calls else None
+        return self.strikes.note(is_end=True) if self._writes_calls else None
 
     @property
     def in_use(self) -> tuple[str, str]:

@@ -1,14 +1,14 @@
 """Goes on with a turn whose provider fails or refuses something; see `model_chain`, which is loaded then. LIGHT."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
 from codex_py.app.loading import load
 from codex_py.app.model import configured_provider
 from codex_py.app.options import SessionSetup
 from codex_py.errors import ModelError
-from codex_py.protocol.extension import Extension, Thread, TurnStop
+from codex_py.protocol.extension import Compaction, Extension, Thread, TurnStop
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
 
@@ -33,6 +33,7 @@ class Recovery:
             recover=recovery.recover,
             before_request=recovery.before_request,
             before_stop=recovery.before_stop,
+            around_compaction=recovery.around_compaction,
             turn_facts=recovery.turn_facts,
         )
 
@@ -79,6 +80,12 @@ class _ThreadRecovery:
 
     async def before_stop(self, _: TurnStop) -> Note | None:
         return None if self._chain is None else self._chain.before_stop()
+
+    @asynccontextmanager
+    async def around_compaction(self, _: Compaction) -> AsyncGenerator[None]:
+        # A summary calls nothing.
+        with nullcontext() if self._chain is None else self._chain.strikes.ignored():
+            yield
 
     def turn_facts(self) -> Mapping[str, Any]:
         return {} if self._chain is None else self._chain.turn_facts()

@@ -1,7 +1,7 @@
 """Tells a model that writes its calls as text what is wrong with a block that could not be read. LIGHT."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 
 from codex_py.errors import CodexError
 from codex_py.model.text.format import FORMAT_REMINDER
@@ -32,6 +32,15 @@ class FormatStrikes:
             if isinstance(event, Completed) and event.mistake is not None:
                 self._mistake = event.mistake
             yield event
+
+    @contextmanager
+    def ignored(self) -> Generator[None]:
+        """Ignore mistakes of the responses meanwhile."""
+        mistake = self._mistake
+        try:
+            yield
+        finally:
+            self._mistake = mistake
 
     def note(self, *, is_end: bool) -> Note | None:
         """The note about the last message. `is_end`: the turn ends without one; else a request follows.
