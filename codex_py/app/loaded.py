@@ -15,12 +15,7 @@ from codex_py.execpolicy.rules import allow_prefix
 from codex_py.model.catalog import model_info
 from codex_py.process.sessions import ProcessSessions
 from codex_py.programs import record_writable_roots
-from codex_py.protocol.approval import (
-    ApprovalRequest,
-    Approvals,
-    Review,
-    ReviewDecision,
-)
+from codex_py.protocol.approval import ApprovalRequest, Approvals, Review, ReviewDecision
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import EventSink
 from codex_py.protocol.items import OutputItem
@@ -118,14 +113,15 @@ class LoadedTools:
         finally:
             self.sandbox.release()
 
-    def _release_soon(self) -> None:
+    def _release_soon(self, delay_s: float = _RELEASE_AFTER_S) -> None:
         def release() -> None:
             if not self.processes.is_running and not self.sandbox.release(0):
-                self._release_soon()
+                # What lives on may do so for days.
+                self._release_soon(2 * delay_s)
 
         if self._release is not None:
             self._release.cancel()
-        self._release = asyncio.get_running_loop().call_later(_RELEASE_AFTER_S, release)
+        self._release = asyncio.get_running_loop().call_later(delay_s, release)
 
     def _context(self, call_id: str, emit: EventSink) -> ToolContext:
         # The user may have changed the settings since the last turn.

@@ -62,8 +62,6 @@ _VARIABLES: Final = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_SSH_COMMAND": "ssh -o BatchMode=yes",
-    "GIT_TERMINAL_PROMPT": "0",
-    "LC_ALL": "C",
 }
 
 
@@ -154,7 +152,7 @@ class _Git:
         self._argv = [*_LIMITED, git.program, *(w for s in _SETTINGS for w in ("-c", s))]
         self.folder = folder
         # The agent of ssh asks nothing.
-        agent = {name: environment[name] for name in ("SSH_AUTH_SOCK",) if name in environment}
+        agent = {"SSH_AUTH_SOCK": environment.get("SSH_AUTH_SOCK", "")}
         self._environment = {**git.variables, **agent, **_VARIABLES}
 
     def run(self, *words: str, given: bytes = b"") -> bytes:

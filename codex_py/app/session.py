@@ -106,7 +106,7 @@ class _Opener:
         self, setup: SessionSetup, sink: EventSink, warnings: Feature
     ) -> AsyncGenerator[Session]:
         config, options = setup.config, setup.options
-        # A hook of git has those of the tree that it runs in.
+        # If a hook of git started us, its variables lead to the tree of the hook.
         if config.cwd.is_relative_to(worktrees_folder(config.home)):
             setup = replace(setup, environment=for_another_tree(setup.environment))
         provider = configured_provider(config, setup.environment)

@@ -27,7 +27,7 @@ _EARLY_S = 30.0
 _FINAL_ERRORS: Final = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
 """RFC 6749, 5.2: another attempt would fail too."""
 SENDABLE: Final = r"^[\x20-\x7e]*$"
-"""Access tokens: RFC 6749, A.12. In others, a header could hide."""
+"""Matches an access token: RFC 6749, A.12. Any other could hold a further header."""
 
 
 class Login(BaseModel):

@@ -47,8 +47,8 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
     Args:
         on_noise: gets every line that is no message, cut to 200 characters.
         on_end: called when nothing more will come; gets the reason unless the process's exit says it.
-        on_long: gets the id, if it stands at the beginning, of a message of more than 32 MB, which is skipped. Without
-            it, such a message ends the others.
+        on_long: called when a message of more than 32 MB was skipped, with its id if that stands at the beginning.
+            None: such a message ends the stream.
     """
 
     def __init__(

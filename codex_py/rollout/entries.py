@@ -150,8 +150,10 @@ def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
 
 
 def by_response(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """Group the entries that have a place by their response; the others stand between these groups, also one that a damaged line has
-    put within a response: it comes behind it."""
+    """Group the entries that have a place by their response; the others stand between these groups.
+
+    One inside of a response, where a damaged line has put it, comes behind the response. A group may be empty.
+    """
     response: list[Entry] = []
     others: list[Entry] = []
     number = 0

@@ -57,7 +57,7 @@ class PlatformSandbox:
         self.unavailable: str | None = None
         """Why a command was refused, as a line for the user; None if none was."""
         self.warning: str | None = None
-        """That the backend may be weaker than what this machine has, as a line for the user."""
+        """A line for the user if the backend may be weaker than another of this machine."""
         search_path = environment.get("PATH", "")
         self._tmpdir = environment.get("TMPDIR", "")
         self._home = home

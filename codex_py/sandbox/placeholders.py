@@ -24,7 +24,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Placeholders:
-    """`listed`: the file that lists those of all agents, or may do so; None if there is none."""
+    """`listed`: the file that lists the placeholders of all agents, made when it is needed; None: they are not listed."""
 
     def __init__(self, listed: Path | None = None) -> None:
         self._listed = listed
@@ -36,7 +36,7 @@ class Placeholders:
         Anything else with such a name is left alone. Returns those that are held.
 
         Raises:
-            ToolError: one could not be created, but a command might be able to.
+            ToolError: a folder could not be created here, but a command might be able to create it.
         """
         wanted = list(paths)
         held = self._held

@@ -260,8 +260,11 @@ class _ThreadBudget:
         return known if list(prompt.input[:known]) == self._items else 0
 
     def _plausible(self, usage: Usage, prompt: Prompt, said: str) -> Usage:
-        """What a server reports for a response, or half of the estimate of the texts that it leaves out; from the cache no more than the
-        request and the response before could have left there. Keeps them for the next request."""
+        """Correct the usage that a server reports, and keep it for the next request.
+
+        Input and output count as half of the estimate for their texts, or more. From the cache comes at most what the
+        request before and its response left there.
+        """
         known = self._known(prompt)
         text = self._text_tokens if known else text_tokens([prompt.head])
         text += text_tokens(prompt.input[known:])

@@ -38,7 +38,10 @@ class Ceiling:
                     raise _refusal(f"`{source}`: a client may not set {key!r}")
 
     def narrowed(self, config: Config, *, asks_for_sandbox: bool) -> Config:
-        """The configuration of a call. It gets the server's sandbox if only its folder has a wider one.
+        """The configuration of a call, with the server's sandbox at most.
+
+        Args:
+            asks_for_sandbox: the call itself names a mode, so a wider one is refused rather than narrowed.
 
         Raises:
             CodexError: it allows more than that of the server.
