@@ -20,7 +20,7 @@ from codex_py.errors import ConfigError
 from codex_py.mcp.bounded import bounded_client
 from codex_py.protocol.json_fields import json_object
 
-_RENEW_TIMEOUT_S = 10.0
+_RENEW_TIMEOUT_S = 30.0
 _EARLY_S = 30.0
 """Renew a token so long before it expires, because clocks differ and requests take time."""
 
@@ -168,6 +168,8 @@ class StoredLogin(httpx2.Auth):
             renewed = login.with_tokens(OAuthToken.model_validate_json(response.content))
         except httpx2.HTTPError as error:
             return login, f"{failure}: {str(error) or type(error).__name__}"
+        except TimeoutError:
+            return login, f"{failure}: no answer within {_RENEW_TIMEOUT_S:g} s"
         except ValidationError:
             # The error would quote the token.
             return login, f"{failure}: the answer holds no token that we can use"
@@ -176,7 +178,7 @@ class StoredLogin(httpx2.Auth):
 
 
 async def _refreshed(login: Login) -> httpx2.Response:
-    """Exchange the refresh token for new tokens; takes up to 10 s at each step. RFC 6749, 6."""
+    """Exchange the refresh token for new tokens: RFC 6749, 6. Raises a `TimeoutError` after 30 s."""
     client = OAuthClientInformationFull.model_validate(login.client)
     data = {
         "grant_type": "refresh_token",
@@ -190,8 +192,12 @@ async def _refreshed(login: Login) -> httpx2.Response:
             credentials = (quote(client.client_id, safe=""), quote(client.client_secret, safe=""))
         else:
             data["client_secret"] = client.client_secret
-    async with bounded_client(_RENEW_TIMEOUT_S, auth=credentials) as client:
-        return await client.post(login.token_endpoint, data=data)
+    # The program does not end before this does, so a server must not draw its answer out.
+    async with (
+        asyncio.timeout(_RENEW_TIMEOUT_S),
+        bounded_client(_RENEW_TIMEOUT_S, auth=credentials) as http,
+    ):
+        return await http.post(login.token_endpoint, data=data)
 
 
 def _sign(request: httpx2.Request, login: Login | None) -> None:

@@ -17,6 +17,7 @@ from codex_py.app.mcp_login import auth_statuses, log_in, login_store
 from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.config.config import Config, load_config
 from codex_py.errors import CodexError
+from codex_py.mcp import login
 from codex_py.mcp.connection import RequestFailed
 from codex_py.mcp.server import McpServer
 from codex_py.protocol.mcp import DecliningElicitor
@@ -243,6 +244,22 @@ def test_a_login_outlives_a_server_that_is_down(tmp_path: Path) -> None:
                 await call(server)
             http.refresh_status = 200
             assert await call(server) == '{"a": 1}'
+
+    with oauth_mcp_server() as http:
+        asyncio.run(main(http))
+
+
+def test_an_authorization_server_may_not_draw_its_answer_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main(http: OAuthMcpServer) -> None:
+        made = await logged_in(tmp_path, http)
+        async with session(made) as (server, _):
+            http.expire()
+            http.pause_s = 0.2
+            monkeypatch.setattr(login, "_RENEW_TIMEOUT_S", 0.5)
+            with pytest.raises(RequestFailed, match=r"could not be renewed: no answer within"):
+                await call(server)
 
     with oauth_mcp_server() as http:
         asyncio.run(main(http))

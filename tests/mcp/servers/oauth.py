@@ -8,7 +8,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -41,6 +41,8 @@ class OAuthMcpServer:
     """Replace those of the authorization server's metadata."""
     token_suffix: str = ""
     """What every access token ends with."""
+    pause_s: float = 0
+    """Between two bytes of an answer of the authorization server."""
     encoding: str | None = None
     """The `content-encoding` of the answers of the authorization server."""
     access: set[str] = field(default_factory=set[str])
@@ -216,7 +218,13 @@ class _Handler(BaseHTTPRequestHandler):
         if challenge is not None:
             self.send_header("www-authenticate", challenge)
         self.end_headers()
-        self.wfile.write(data)
+        if pause_s := self._server.state.pause_s:
+            with suppress(OSError):
+                for byte in data:
+                    self.wfile.write(bytes([byte]))
+                    threading.Event().wait(pause_s)
+        else:
+            self.wfile.write(data)
 
 
 def _metadata(state: OAuthMcpServer) -> dict[str, Any]:
