@@ -55,8 +55,10 @@ class Child:
         loop.add_reader(descriptor, exited)
 
     def has_members(self) -> bool:
-        """True if a process of the group is left; an unreaped leader counts."""
-        return not self._is_reused() and _exists(-self.id)
+        """True if a process of the group lives, or if its leader is not reaped."""
+        if self._is_reused() or not _exists(-self.id):
+            return False
+        return self.process.returncode is None or not _has_ended(self.id)
 
     def send_signal(self, number: int) -> None:
         """Signal every member of the group, if any is left."""
@@ -133,3 +135,14 @@ def _exists(target: int) -> bool:
         # We may not signal a member; on macOS this also means a zombie.
         pass
     return True
+
+
+def _has_ended(group: int) -> bool:
+    """True if nothing is left of a group but zombies: process 1 reaps them late, or never, as in many containers."""
+    states: set[bytes] = set()
+    for entry in _PROC.glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, its_group = entry.read_bytes().rpartition(b")")[2].split()[:3]
+            if int(its_group) == group:
+                states.add(state)
+    return states == {b"Z"}

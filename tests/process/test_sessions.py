@@ -1,5 +1,7 @@
 import asyncio
 import os
+import shlex
+import sys
 from contextlib import aclosing
 from pathlib import Path
 
@@ -141,5 +143,29 @@ def test_commands_can_be_started_again_after_closing() -> None:
             assert await process.wait(_WAIT_S)
             assert process.exit_code == 2
             await sessions.aclose()
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what has ended")
+def test_what_has_ended_and_is_never_reaped_does_not_run_in_the_background() -> None:
+    # The child of a process that does not wait for it, and has a group of its own.
+    code = (
+        "import os, time\n"
+        "if not os.fork():\n"
+        "    ended = os.fork() or os._exit(0)\n"
+        "    os.waitid(os.P_PID, ended, os.WEXITED | os.WNOWAIT)\n"
+        "    os.setpgid(0, 0)\n"
+        "    print(flush=True)\n"
+        "    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)\n"
+        "    os.dup2(1, 2)\n"
+        "    time.sleep(1000)\n"
+    )
+
+    async def main() -> None:
+        async with aclosing(ProcessSessions()) as sessions:
+            process = _start(sessions, f"exec {sys.executable} -c {shlex.quote(code)} | read -r _")
+            assert await process.wait(_WAIT_S)
+            assert sessions.is_idle
 
     asyncio.run(main())
