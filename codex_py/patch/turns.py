@@ -8,7 +8,7 @@ takes the place of the patches' own entries.
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -95,23 +95,24 @@ class TurnRecorder:
     @property
     def is_open(self) -> bool:
         """True if this turn has changes, or may have."""
-        return self._before is not None or not self._net.is_empty
+        return self._before is not None or bool(self._patches) or not self._net.is_empty
 
     @property
     def has_copy(self) -> bool:
         """True if the changes of commands are recorded, or cannot be."""
         return self._before is not None or self._gave_up
 
-    def patched(self, files: Iterable[PatchedFile], number: int | None) -> None:
+    def patched(self, files: Sequence[PatchedFile], number: int | None) -> None:
         """Add a patch that was written. `number`: that of its entry in the journal; None if it has none."""
         self._has_run = True
-        if number is not None:
+        # A patch that changes folders alone stays an entry of its own.
+        if number is not None and files:
             self._patches.append(number)
             self._write_record()
             files = self._where_written(files, number)
         (self._net if self._before is None else self._later).add(files)
 
-    def _where_written(self, files: Iterable[PatchedFile], number: int) -> Iterable[PatchedFile]:
+    def _where_written(self, files: Sequence[PatchedFile], number: int) -> Sequence[PatchedFile]:
         """The files of a patch without links in their paths, as those of copies are. Later, links may lead elsewhere."""
         with suppress(DamagedEntry):
             changes = self._journal.read(number, with_contents=False).changes
@@ -277,7 +278,8 @@ class TurnRecorder:
                 # Whenever copies were made.
                 self._net.sort(self._snapshots.root)
             files = self._net.files()
-            if is_kept and (files or self._unkept):
+            # Of patches that cancel out nothing is left, and none of them is to be undone alone.
+            if is_kept and (files or self._unkept or self._patches):
                 number = self._number(prompts, is_new=is_new)
                 turn = self._turn(number, {str(file.path) for file in files})
                 self._journal.record(turn_entry(self._net, self._folders, turn))

@@ -245,3 +245,23 @@ def test_a_turn_that_changed_only_what_is_not_kept_is_named_and_passed_over(root
     ended(turn, root)
     plan = plan_undo(journal(root))
     assert (names(root, plan.changes), names(root, plan.unkept)) == (["mine"], ["large"])
+
+
+@pytest.mark.parametrize("has_command", [False, True])
+def test_of_patches_that_cancel_out_none_is_undone_alone(root: Path, has_command: bool) -> None:
+    turn = recorder(root)
+    turn.copy()
+    life(root, turn, lambda: write(root / "notes"))
+    ended(turn, root)
+    first = patch(journal(root), "*** Add File: made", "+text")
+    turn.patched([PatchedFile.of(root / "made", None, b"text\n")], first.number)
+    if has_command:
+        turn.copy()
+        life(root, turn, (root / "made").unlink)
+    else:
+        second = patch(journal(root), "*** Delete File: made")
+        turn.patched([PatchedFile.of(root / "made", b"text\n", None)], second.number)
+    assert turn.is_open
+    assert ended(turn, root)[0] == ""
+    plan = plan_undo(journal(root))
+    assert names(root, plan.changes) == ["notes"]
