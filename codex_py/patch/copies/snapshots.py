@@ -50,7 +50,7 @@ class Snapshot:
     modes: Mapping[str, int]
     """Permission bits that are not those by the umask."""
     unkept: Mapping[str, tuple[int, int]]
-    """Files that were left out, with size and time of change."""
+    """Files that were left out, with size and time of change, also of the permissions."""
 
 
 class Changes(NamedTuple):
@@ -212,7 +212,7 @@ class Snapshots:
                 if not stat.S_ISDIR(found.st_mode):
                     is_file = stat.S_ISREG(found.st_mode)
                     unkept[os.fsdecode(name)] = (
-                        (found.st_size, found.st_mtime_ns) if is_file else (0, 0)
+                        (found.st_size, found.st_ctime_ns) if is_file else (0, 0)
                     )
         others_own = [name for name in folders if not (own and own.startswith(name))]
         unkept |= folder_states(self.root, others_own) | {

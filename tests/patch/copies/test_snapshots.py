@@ -144,6 +144,8 @@ def test_what_is_not_kept_is_named_if_it_changed(root: Path):
     snapshots = copies(root)
     before = snapshots.take()
     assert set(before.unkept) == {"large", "nested/.git", ".log/"}
+    (root / "large").chmod(0o600)
+    assert snapshots.changes(before, snapshots.take()).unkept == [str(root / "large")]
     (root / "large").unlink()
     (root / ".GIT" / "config").unlink()
     assert snapshots.changes(before, snapshots.take()) == ([], [], [str(root / "large")])
