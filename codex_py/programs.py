@@ -77,7 +77,7 @@ class Programs:
         return changed
 
     def test(self) -> _Test:
-        """Returns a function that is False for paths in barred folders, links followed. The record may have grown: read it."""
+        """Returns a function that is False for paths in barred folders, links followed. Reads the record anew."""
         barred = {*self.folders, *_recorded(self.home)}
 
         def may_use(path: str | Path) -> bool:
@@ -93,7 +93,8 @@ class Programs:
 def programs_outside(
     home: Path, environment: Mapping[str, str], project: Path | None = None, *writable: Path
 ) -> Programs:
-    """
+    """Bar the project, temporary folders and further ones.
+
     Args:
         home: `$CODEX_HOME`, absolute.
         project: a folder of the project, absolute. Work trees around it, and those that they were made from, are barred too.

@@ -184,6 +184,7 @@ def test_a_renewed_token_that_can_not_be_sent_is_not_quoted(tmp_path: Path) -> N
             assert warnings == [
                 "MCP server `web` answered with HTTP 401 Unauthorized; its login could not be"
                 " renewed: the answer holds no token that we can use"
+                "\n`codex-py mcp test web` says more."
             ]
 
     with oauth_mcp_server(rotates=False) as http:
@@ -226,6 +227,7 @@ def test_a_login_that_was_revoked_is_said_to_be_needed_again(tmp_path: Path) -> 
         assert warnings == [
             "MCP server `web` answered with HTTP 401 Unauthorized; its login was revoked or has"
             " expired; log in with `codex-py mcp login web`"
+            "\n`codex-py mcp test web` says more."
         ]
         assert stored(made) == {}
         assert await auth_statuses(made, lambda _: {}) == {"web": "not_logged_in"}
@@ -288,6 +290,7 @@ def test_a_server_that_asks_for_a_login_says_how(tmp_path: Path) -> None:
         assert warnings == [
             "MCP server `web` answered with HTTP 401 Unauthorized;"
             " log in with `codex-py mcp login web`"
+            "\n`codex-py mcp test web` says more."
         ]
 
     with oauth_mcp_server() as http:
