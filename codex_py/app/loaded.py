@@ -1,7 +1,9 @@
 """The half of a session that is loaded after its first request was sent: tools, router, sandbox and processes."""
 
 import asyncio
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 from codex_py.app.model import secret_names
@@ -39,6 +41,7 @@ class LoadedTools:
         info = model_info(config.model, config.model_catalog_json)
         self._session = session
         self._warn = setup.warn
+        self._warn_once = cache(setup.warn)
         self._rules_folder = config.home / "rules"
         self._output_token_limit = config.tool_output_token_limit or info.truncation_limit_tokens
         self.processes = ProcessSessions()
@@ -126,13 +129,19 @@ class LoadedTools:
     def _context(self, call_id: str, emit: EventSink) -> ToolContext:
         # The user may have changed the settings since the last turn.
         settings = self._session.settings
-        self._record(settings.sandbox_policy)
+        policy = settings.sandbox_policy
+        if os.path.realpath(settings.cwd) != str(settings.cwd):
+            # It had no links. A command of another session can put one there, to where this one may not write.
+            roots = (r for r in policy.writable_roots if not r.is_relative_to(settings.cwd))
+            policy = replace(policy, writable_roots=tuple(roots))
+            self._warn_once(f"{settings.cwd} was replaced by a link, so nothing is written there.")
+        self._record(policy)
         return ToolContext(
             call_id=call_id,
             cwd=settings.cwd,
             environment={**self._environment, "CODEX_TOOL_CALL_ID": call_id},
             approval_policy=settings.approval_policy,
-            sandbox_policy=settings.sandbox_policy,
+            sandbox_policy=policy,
             approvals=self._approvals,
             emit=emit,
             next_item_id=self._session.next_item_id,

@@ -6,6 +6,7 @@ the user's file for this program alone (`$CODEX_HOME/codex-py/config.toml`), the
 MCP servers of plugins.
 """
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -115,7 +116,7 @@ def read_layers(
         ConfigError: a file cannot be used, a value is of the wrong type, the profile does not exist,
             or, with `strict`, a key is unknown.
     """
-    cwd = cwd.absolute()
+    cwd = Path(os.path.realpath(cwd))
     home = codex_home(environment)
     reader = _Reader(user_home(environment), strict=strict)
 

@@ -177,3 +177,34 @@ def test_a_trusted_project_has_the_sandbox_of_the_server_and_outside_of_it_no_pr
         asyncio.run(main())
     assert (inside / "here").exists()
     assert not (tmp_path / "escaped").exists()
+
+
+def test_a_folder_that_became_a_link_between_two_calls_is_not_written_through(
+    place: Workplace, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (place.cwd / "sub").mkdir()
+
+    def runs(command: str) -> list[dict[str, Any]]:
+        return [*ev_function_call("call_1", "exec_command", {"cmd": command}), ev_completed()]
+
+    async def main() -> None:
+        async with served(
+            place,
+            "-c",
+            "sandbox_workspace_write={exclude_slash_tmp=true, exclude_tmpdir_env_var=true}",
+            *WRITE,
+            sandbox=None,
+        ) as agent:
+            result = await agent.session.call_tool("codex", {"prompt": "go", "cwd": "sub"})
+            await agent.session.call_tool("codex", {"prompt": "go"})
+            await agent.call("codex-reply", threadId=thread_of(result))
+
+    swap = f"echo > before && mv sub old && ln -s {outside} sub"
+    script = [DONE, runs(swap), DONE, runs(f"echo > {outside}/escaped; echo > here"), DONE]
+    with ScriptedServer(script) as server:
+        place.configure(server)
+        asyncio.run(main())
+    assert (place.cwd / "sub").is_symlink()
+    assert list(outside.iterdir()) == []
