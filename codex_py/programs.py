@@ -9,7 +9,7 @@ Commands with full access are not recorded: they could write anywhere. LIGHT.
 import errno
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -104,13 +104,22 @@ def programs_outside(
     if (temporary := environment.get("TMPDIR", "")).startswith("/"):
         folders.add(Path(temporary))
     if project is not None:
-        around = (project, *project.parents)
-        trees = [f for f in around if any(os.path.lexists(f / mark) for mark in _MARKS)]
-        folders |= {project, *trees, *filter(None, map(main_work_tree, trees))}
+        folders |= _trees(project)
     own = Path(os.path.realpath(environment.get("HOME") or "/"))
     # If the project is `/`, everything is in it.
     real = frozenset(Path(os.path.realpath(folder)) for folder in folders) - {Path("/")}
     return Programs(home, own, real)
+
+
+def _trees(project: Path) -> set[Path]:
+    around = (project, *project.parents)
+    trees = [f for f in around if any(os.path.lexists(f / mark) for mark in _MARKS)]
+    return {project, *trees, *filter(None, map(main_work_tree, trees))}
+
+
+def record_project(home: Path, environment: Mapping[str, str], project: Path) -> None:
+    """Bar a project from now on: a git worktree that is made from it does not always tell where it is."""
+    _record(home, environment, _trees(project))
 
 
 def record_writable_roots(
@@ -120,11 +129,16 @@ def record_writable_roots(
     if policy.mode != "workspace-write":
         return
     temporary = [] if policy.exclude_tmpdir_env_var else [environment.get("TMPDIR") or "/tmp"]
+    _record(home, environment, (*policy.writable_roots, *map(Path, temporary)))
+
+
+def _record(home: Path, environment: Mapping[str, str], folders: Iterable[Path]) -> None:
     # A temporary folder is barred in sessions that have it in their environment.
     known = programs_outside(home, {**environment, "TMPDIR": ""})
     may_use, old = known.test(), _recorded(home)
-    real = [Path(os.path.realpath(root)) for root in (*policy.writable_roots, *temporary)]
-    new = [r for r in real if may_use(r) and not known.user_home.is_relative_to(r)]
+    real = [Path(os.path.realpath(folder)) for folder in folders]
+    # These would bar everything.
+    new = [r for r in real if may_use(r) and r not in {known.user_home, Path("/")}]
     if not new:
         return
     is_full = len(old) + len(new) > _MAX_ROOTS

@@ -121,6 +121,16 @@ def test_a_folder_that_commands_could_write_to_is_barred_in_later_sessions(home:
     assert record.read_bytes().count(b"/tools/") == 1
 
 
+def test_a_folder_around_the_home_is_barred_later_and_the_home_is_not(home: Path) -> None:
+    # They need not be there, and are in no folder for temporary files.
+    around = Path("/nowhere/users")
+    environment = {"HOME": f"{around}/me"}
+    record_writable_roots(home, environment, writable(around))
+    may_use = programs_outside(home, environment).test()
+    assert not may_use(around / "tools/bin")
+    assert may_use(around / "me/bin")
+
+
 def test_the_record_is_bounded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "_MAX_ROOTS", 3)
     environment = variables(home)

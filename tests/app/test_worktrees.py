@@ -14,6 +14,7 @@ from codex_py.app.user_programs import user_programs
 from codex_py.app.worktrees.worktree import Worktree, new_worktree, open_worktree
 from codex_py.config.config import load_config
 from codex_py.errors import CodexError
+from codex_py.programs import programs_outside
 
 
 @dataclass
@@ -238,6 +239,29 @@ HIDDEN = {
         "a repository of its own in n in the submodule module",
     ),
 }
+
+
+@pytest.mark.parametrize("kind", ["separate", "linked", "submodule"])
+def test_programs_of_the_tree_that_a_worktree_is_made_from_are_not_found(
+    repository: Repository, kind: str
+) -> None:
+    # Other places of a test are in the folder for temporary files, which is barred anyway.
+    root = repository.home / "tree/inner"
+    root.parent.mkdir()
+    match kind:
+        case "separate":
+            repository.git("clone", f"--separate-git-dir={repository.home}/store", ".", str(root))
+        case "linked":
+            repository.git("worktree", "add", str(root))
+        case _:
+            repository.git("init", str(root.parent))
+            words = ("-c", "protocol.file.allow=always", "submodule", "add", str(repository.root))
+            repository.git(*words, "inner", folder=root.parent)
+    with repository.tree(root) as tree:
+        outside = programs_outside(repository.home, repository.environment, tree.path)
+        may_use = outside.test()
+        assert not may_use(root / ".venv/bin")
+        assert may_use(root.parent / ".venv/bin") is (kind != "submodule")
 
 
 @pytest.mark.parametrize(("command", "unsaved"), HIDDEN.values(), ids=HIDDEN)

@@ -20,7 +20,7 @@ from codex_py.filesystem.git import main_work_tree, named_path
 from codex_py.filesystem.own import locked, make_private
 from codex_py.patch.git import Git, find_git
 from codex_py.patch.undo import some_of
-from codex_py.programs import programs_outside
+from codex_py.programs import programs_outside, record_project
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.frozen import frozen
 
@@ -187,6 +187,7 @@ def new_worktree(
     root = project_root(cwd, (".git",))
     if root is None:
         raise CodexError(f"a worktree needs a git repository, and {cwd} is in none", code="git")
+    record_project(home, environment, root)
     git = require_git(home, environment, root)
     found = git.run(root, "rev-parse", "--verify", "-q", "HEAD^{commit}")
     if found.returncode == 1:
