@@ -47,6 +47,34 @@ def test_a_key_in_json_is_taken_out(tmp_path: Path) -> None:
     assert redact(json.dumps({"env": key})) == '{"env": "[redacted]"}'
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        *(
+            r"{\"a\": \"x\n",
+            r"a\\t",
+            "\x1b[01;31m\x1b[K",
+            "\x1b[1m",
+            r"\u001b[m",
+            "https://x/?a%3D",
+        ),
+        *("TOKEN_", "https://u:"),
+    ],
+)
+@pytest.mark.parametrize(
+    "key", [f"ghp_{'a1' * 18}", f"sk-proj-{'a-_1' * 12}", "AKIAIOSFODNN7EXAMPLE"]
+)
+def test_what_is_escaped_in_front_of_a_key_is_no_part_of_its_word(
+    tmp_path: Path, before: str, key: str
+) -> None:
+    assert Redactor({}, tmp_path)(before + key) == f"{before}[redacted]"
+
+
+def test_a_key_of_the_user_in_an_address_is_taken_out(tmp_path: Path) -> None:
+    redact = Redactor({"MY_SECRET": "own/k&y+1 é"}, tmp_path)
+    assert redact("https://x/?k=own%2Fk%26y%2B1%20%C3%A9&b") == "https://x/?k=[redacted]&b"
+
+
 def test_other_text_stays(tmp_path: Path) -> None:
     redact = Redactor({}, tmp_path)
     text = (

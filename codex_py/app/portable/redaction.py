@@ -10,6 +10,7 @@ from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final, cast
+from urllib.parse import quote
 
 from codex_py.model.auth import stored_fields
 
@@ -19,7 +20,6 @@ _SECRET_NAME: Final = re.compile(r"KEY|SECRET|TOKEN", re.IGNORECASE)
 _SHORTEST: Final = 8
 _AWS: Final = r"[0-9A-Z]{16}(?![0-9A-Z])"
 _TOKENS: Final = {
-    "sk-": r"[\w-]{20,}",
     "github_pat_": r"\w{22,}",
     "glpat-": r"[\w-]{20,}",
     **dict.fromkeys(("gho_", "ghp_", "ghr_", "ghs_", "ghu_"), r"\w{36,}"),
@@ -31,11 +31,13 @@ _TOKENS: Final = {
     "ASIA": _AWS,
     "eyJ": r"[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
 }
-"""How tokens begin, and go on: of OpenAI, Anthropic and others, GitHub, GitLab, npm, Hugging Face, Slack, Google, AWS; RFC 7519."""
+"""How tokens begin, and go on, wherever they stand: GitHub, GitLab, npm, Hugging Face, Slack, Google, AWS; RFC 7519."""
 _FORMS: Final = {
     "PRIVATE KEY": r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
     "earer ": r"(?<=[Bb]earer )[\w.~+/-]{16,}=*",
-    **{opening: rf"(?<![\w-]){opening}{rest}" for opening, rest in _TOKENS.items()},
+    # OpenAI, Anthropic and others. Not in `task-`, but behind the end of an escape: `\n`, of an address, of a colour.
+    "sk-": r"(?:(?<![a-zA-Z0-9-])|(?<=\\[bfnrt])|(?<=%[\dA-F]{2})|(?<=\[[mK])|(?<=[\d;]m))sk-[\w-]{20,}",
+    **{opening: opening + rest for opening, rest in _TOKENS.items()},
 }
 """By a text that each has in it, which is faster to look for. PEM; RFC 6750; tokens."""
 
@@ -56,8 +58,8 @@ class Redactor:
         known = named.union(_strings(stored_fields(home / "auth.json")))
         # A path leads to a key, and is none.
         values = {v for v in known if len(v) >= _SHORTEST and not v.startswith("/")}
-        # In the output of many tools, they are in JSON.
-        values |= {json.dumps(value)[1:-1] for value in values}
+        # In the output of many tools, they are in JSON or in an address.
+        values |= {form for v in values for form in (json.dumps(v)[1:-1], quote(v, safe=""))}
         own = {value: re.escape(value) for value in sorted(values, key=len, reverse=True)}
         forms = {**own, **_FORMS}.items()
         self._forms = {part: re.compile(form, re.DOTALL) for part, form in forms}
