@@ -37,11 +37,13 @@ def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, end)
     modes = termios.tcgetattr(0)
-    # Where something was typed before, Enter goes on being a newline: `raw_mode` knows by that.
-    if not any(fcntl.ioctl(0, termios.FIONREAD, bytes(4))):
-        modes[_IFLAG] &= ~termios.ICRNL
     modes[_LFLAG] &= ~(termios.ICANON | termios.ECHO)
     termios.tcsetattr(0, termios.TCSANOW, modes)
+    # Where something was typed before, Enter goes on being a newline: `raw_mode` knows by that. A Ctrl-D counts in this
+    # mode alone.
+    if not any(fcntl.ioctl(0, termios.FIONREAD, bytes(4))):
+        modes[_IFLAG] &= ~termios.ICRNL
+        termios.tcsetattr(0, termios.TCSANOW, modes)
     return give_back
 
 

@@ -93,7 +93,7 @@ class Placeholders:
                 made = False
             descriptor = os.open(path, _FOLDER)
             try:
-                if not made and any(os.scandir(descriptor)):
+                if not made and os.listdir(descriptor):  # noqa: PTH208 -- of a descriptor
                     return
                 # Also an empty folder without the mark: another agent may be about to set it.
                 lock(descriptor, _LOCK_TIMEOUT_S, shared=True)

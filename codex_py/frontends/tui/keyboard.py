@@ -178,9 +178,10 @@ def raw_mode(keyboard: Input) -> Generator[None]:
 
     Before that, the terminal translates Enter and Ctrl-D; those that were typed so early count all the same.
     """
-    is_cooked = False
+    is_cooked, modes = False, None
     with suppress(termios.error):
-        is_cooked = bool(termios.tcgetattr(keyboard.fileno())[0] & termios.ICRNL)
+        modes = termios.tcgetattr(keyboard.fileno())
+        is_cooked = bool(modes[0] & termios.ICRNL)
     with keyboard.raw_mode():
         # The number of bytes that were typed and not read yet.
         if is_cooked and any(fcntl.ioctl(keyboard.fileno(), termios.FIONREAD, bytes(4))):
@@ -188,3 +189,9 @@ def raw_mode(keyboard: Input) -> Generator[None]:
             assert isinstance(keyboard.vt100_parser, KeyParser)
             keyboard.vt100_parser.expect_cooked()
         yield
+    if modes is not None:
+        # What is typed from here on is for the shell, which must find its lines whole. `take_keyboard` gives back the rest.
+        modes[0] |= termios.ICRNL
+        modes[3] |= termios.ICANON | termios.ECHO
+        with suppress(termios.error):
+            termios.tcsetattr(keyboard.fileno(), termios.TCSANOW, modes)

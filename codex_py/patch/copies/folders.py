@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -20,10 +21,11 @@ def folder_states(root: Path, names: Sequence[bytes]) -> dict[str, tuple[int, in
         for folder in folders:
             with suppress(OSError):
                 newest = max(newest, folder.lstat().st_ctime_ns)
-                for entry in os.scandir(folder) if room > 0 else ():
-                    room -= 1
-                    newest = max(newest, entry.stat(follow_symlinks=False).st_ctime_ns)
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(Path(entry.path))
+                with os.scandir(folder) as entries:
+                    for entry in islice(entries, room):
+                        room -= 1
+                        newest = max(newest, entry.stat(follow_symlinks=False).st_ctime_ns)
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(Path(entry.path))
         found[os.fsdecode(name)] = before - room, newest
     return found
