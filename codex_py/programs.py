@@ -74,6 +74,9 @@ class Programs:
         for name in {"PATH", *lists} & environment.keys():
             folders = environment[name].split(os.pathsep)
             changed[name] = os.pathsep.join(f for f in folders if f.startswith("/") and may_use(f))
+        # An empty one would be the working directory.
+        if changed.get("PATH") == "":
+            changed["PATH"] = os.defpath
         return changed
 
     def test(self) -> _Test:

@@ -165,3 +165,7 @@ def test_a_temporary_folder_of_one_session_is_barred_in_those_without_it(home: P
         assert found(programs_outside(home, environment), environment) == str(planted)
     record_writable_roots(home, scratch, writable())
     assert found(programs_outside(home, environment), environment) is None
+
+
+def test_a_path_of_which_nothing_is_left_does_not_become_the_working_directory(home: Path) -> None:
+    assert programs_outside(home, {}).environment({"PATH": "/tmp:bin"}) == {"PATH": os.defpath}
