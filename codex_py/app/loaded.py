@@ -100,7 +100,11 @@ class LoadedTools:
 
     async def dispatch(self, call: ToolCall, emit: EventSink) -> Sequence[Note | OutputItem]:
         """See `ItemHandlers`."""
-        items = await self.router.dispatch(call, self._context(call.call_id, emit))
+        try:
+            items = await self.router.dispatch(call, self._context(call.call_id, emit))
+        finally:
+            # A command that could not start does not finish either.
+            self._release_soon()
         for text in filter(None, (self.sandbox.unavailable, self.sandbox.warning)):
             self._warn(text)
         return items

@@ -125,6 +125,22 @@ def test_an_idle_terminal_keeps_no_names_once_its_commands_have_ended(
         leave(program)
 
 
+@pytest.mark.skipif(not BACKENDS, reason="needs a way to confine commands")
+def test_an_idle_terminal_keeps_no_names_for_a_command_that_could_not_start(
+    start: Start, place: Workplace
+) -> None:
+    lost = {"cmd": "true", "workdir": "missing"}
+    answers = [
+        [*ev_function_call("call_1", "exec_command", lost), ev_completed()],
+        [*ev_message("There is no such folder."), ev_completed()],
+    ]
+    with ScriptedServer(answers) as server:
+        program = start(server, "-s", "workspace-write", "-a", "never", "Begin.")
+        program.wait_for("There is no such folder.")
+        until(program, lambda: not any(place.cwd.iterdir()))
+        leave(program)
+
+
 def until(program: PtyProgram, condition: Callable[[], bool]) -> None:
     deadline_s = time.monotonic() + 20
     while not condition():
