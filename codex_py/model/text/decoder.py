@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from html import unescape
 
 from codex_py.errors import ModelError
 from codex_py.model.provider_data import Maker
@@ -20,6 +21,7 @@ _PLACES = 1_000
 """Indexes for the calls in one message."""
 _SPACING = re.compile(r"\\[nrt]|[\\\s]")
 """White space and escapes: JSON within a result has more of them than what it quotes."""
+_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 _MARKS = ("<tool", "<function", "<invoke", "<|", "<｜", "[TOOL_CALLS]")
 """How a line with markup begins. Nothing after it is shown as it streams; what turns out to be text comes with the item."""
 
@@ -125,12 +127,18 @@ class TextToolsDecoder:
         return parse_item(self._maker.marked(fields))
 
     def _is_quoted(self, block: str) -> bool:
-        return _SPACING.sub("", block) in self._told
+        """Whether the model was told all lines of the block: a result may have their numbers or the signs of a diff between them."""
+        return all(_plain(line) in self._told for line in block.splitlines())
 
     @cached_property
     def _told(self) -> str:
-        """The texts of the history that the model has not written, without spacing."""
-        return _SPACING.sub("", "\n".join(_told(self._history)))
+        """The texts of the history that the model has not written."""
+        return _plain("\n".join(_told(self._history)))
+
+
+def _plain(text: str) -> str:
+    """A text without spacing and the escapes of JSON and HTML, which a model leaves out when it quotes."""
+    return _SPACING.sub("", unescape(_ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)))
 
 
 def _told(history: Sequence[EncodedItem]) -> Iterator[str]:
