@@ -7,7 +7,6 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from types import GeneratorType
 from typing import Any, Final, cast
 
 from pydantic_core import to_jsonable_python
@@ -28,7 +27,7 @@ from codex_py.tools.truncate import truncate_output
 _SERVER: Final = "python"
 """The server that thread items name."""
 _MAX_ITERATED_BYTES: Final = 64 << 20
-"""Of what a generator yields, with 64 bytes for each value."""
+"""Of what an iterator yields, with 64 bytes for each value."""
 
 
 class PythonTool:
@@ -148,20 +147,20 @@ def _content(result: Any) -> Any:
 
 
 def _without_iterators(value: Any) -> Any:
-    """The value with a list in the place of each generator, which may have no end."""
+    """The value with a list in the place of each iterator, which may have no end."""
     match value:
         case dict():
             fields = cast("dict[Any, Any]", value)
             return {key: _without_iterators(each) for key, each in fields.items()}
         case list() | tuple():
             return [_without_iterators(each) for each in cast("Sequence[Any]", value)]
-        case GeneratorType():
+        case Iterator():
             values: list[Any] = []
             room = _MAX_ITERATED_BYTES
             for each in cast("Iterator[Any]", value):
                 room -= 64 + (len(each) if isinstance(each, str | bytes) else 0)
                 if room < 0:
-                    text = f"it returned a generator of more than {_MAX_ITERATED_BYTES >> 20} MB"
+                    text = f"it returned an iterator of more than {_MAX_ITERATED_BYTES >> 20} MB"
                     raise ToolError(text, code="ToolFailed")
                 values.append(_without_iterators(each))
             return values

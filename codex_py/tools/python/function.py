@@ -87,8 +87,8 @@ def tool(
 
     The parameters are described by their types and by the docstring (a section `Args:`, or `:param name:`). The
     model's arguments are converted and checked before the call. The model gets a `str` as it is, `bytes` as an image
-    (PNG, JPEG, GIF, WebP), a list with `bytes` in it as its parts, and anything else as JSON; a generator, which is a list
-    to it, may yield 64 MB. The model gets the
+    (PNG, JPEG, GIF, WebP), a list with `bytes` in it as its parts, and anything else as JSON; an iterator, such as a
+    generator, is a list to it and may yield 64 MB. The model gets the
     type and the text of an exception, and the turn continues; only a `CodexError` ends it.
 
     A coroutine function runs in the loop of the session, and is cancelled with the turn. Any other runs in a thread of

@@ -375,7 +375,7 @@ def test_a_call_is_shown_again_as_it_was_live() -> None:
     )
 
 
-def test_an_endless_generator_is_bounded_wherever_it_is() -> None:
+def test_an_endless_iterator_is_bounded_wherever_it_is() -> None:
     def endless() -> Iterator[int]:
         yield from count()
 
@@ -385,8 +385,11 @@ def test_an_endless_generator_is_bounded_wherever_it_is() -> None:
     async def later() -> Any:
         return endless()
 
-    for function in (endless, within, later):
-        text = "[ERROR:ToolFailed] it returned a generator of more than 64 MB"
+    def built_in() -> Any:
+        return {"numbers": repeat(1)}
+
+    for function in (endless, within, later, built_in):
+        text = "[ERROR:ToolFailed] it returned an iterator of more than 64 MB"
         assert run(function).output == text
 
 
