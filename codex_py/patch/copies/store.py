@@ -82,7 +82,12 @@ class Store:
         try:
             make_private(self.path)
             with locked(self.path / "lock", _LOCK_PATIENCE_S, is_file=True):
-                yield
+                try:
+                    yield
+                except SnapshotError as error:
+                    if not error.is_too_large:
+                        self.empty()
+                    raise
         except OSError as error:
             raise SnapshotError(f"{self.path} cannot be written ({error})") from error
 
@@ -177,10 +182,12 @@ class Store:
         return blobs
 
     def empty(self) -> None:
-        """Make the next copy look at every file."""
+        """Make the next copy look at every file, and remove what git left half-written: a full disk would stay full."""
         # The last one is left behind by a git that was killed.
         for name in ("index", "state", "index.lock"):
             (self.path / name).unlink(missing_ok=True)
+        for path in self.path.glob("objects/*/tmp_obj_*"):
+            path.unlink(missing_ok=True)
 
     def _set_up(self) -> str:
         """Returns the folder of the user's objects; empty if they are of no use."""

@@ -1,6 +1,7 @@
 """Copies of a work tree, and what was changed between two of them."""
 
 import os
+import resource
 import shutil
 import stat
 import subprocess
@@ -360,3 +361,19 @@ def test_ignored_folders_are_named_if_they_changed(root: Path):
     os.utime(root / "build/deep/x")
     changes = snapshots.changes(before, snapshots.take())
     assert changes == ([], [], [str(root / "build"), str(root / "cache")])
+
+
+def test_a_copy_that_fails_leaves_nothing_half_written(root: Path):
+    snapshots = copies(root)
+    before = snapshots.take()
+    (root / "new").write_bytes(os.urandom(200_000))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # As on a full disk, a part of the object is written.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(SnapshotError, match="cannot copy"):
+            snapshots.take()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [*snapshots.store.path.glob("objects/*/tmp_obj_*")] == []
+    assert changed(root, snapshots.changes(before, snapshots.take()))[0][0] == "new"
