@@ -1,7 +1,7 @@
-"""Tells whether folders changed that are too large to be copied."""
+"""Tells whether folders changed that are too large to be copied, and finds what is no file."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -29,3 +29,24 @@ def folder_states(root: Path, names: Sequence[bytes]) -> dict[str, tuple[int, in
                             folders.append(Path(entry.path))
         found[os.fsdecode(name)] = before - room, newest
     return found
+
+
+def special_files(root: Path, but: Sequence[bytes]) -> Iterator[str]:
+    """The pipes, sockets and devices among the first thousands of entries of a folder, the outermost first.
+
+    Args:
+        but: names of folders that are not looked at, each with a slash at its end.
+    """
+    room, top = _MAX_LOOKED_AT, f"{root}/"
+    folders, left_out = [top], {os.fsdecode(name) for name in but}
+    for folder in folders:
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if (room := room - 1) < 0:
+                    return
+                name = entry.path.removeprefix(top)
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name != ".git" and f"{name}/" not in left_out:
+                        folders.append(entry.path)
+                elif not (entry.is_file(follow_symlinks=False) or entry.is_symlink()):
+                    yield name

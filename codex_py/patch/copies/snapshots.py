@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from codex_py.filesystem.git import git_folder
 from codex_py.filesystem.ordinary import read_whole
-from codex_py.patch.copies.folders import folder_states
+from codex_py.patch.copies.folders import folder_states, special_files
 from codex_py.patch.copies.own_files import OwnFiles
 from codex_py.patch.copies.store import SnapshotError, Store
 from codex_py.patch.files.modes import permissions_by_umask
@@ -221,6 +221,7 @@ class Snapshots:
             for name in inner
             if _status(self.root, name + b".git")
         }
+        unkept |= dict.fromkeys(special_files(self.root, [*folders, own or b""]), (0, 0))
         statuses = ((name, _status(self.root, name)) for name in {*recent, *copied})
         recent = [name for name, found in statuses if found and now_s - found.st_ctime < _RECENT_S]
         removed = set(changed).intersection(left_out)

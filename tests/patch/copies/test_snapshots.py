@@ -101,7 +101,8 @@ def test_every_kind_of_change_is_seen_and_the_users_repository_is_untouched(root
         ("untracked", (FILE, b"u\n"), None),
         ("untracked/below", None, (PROGRAM, b"")),
     ]
-    assert (changes.folders, changes.unkept) == ([str(root / "untracked")], [])
+    unkept = [str(root / "pipe")]
+    assert (changes.folders, changes.unkept) == ([str(root / "untracked")], unkept)
     assert contents(root / ".git") == repository
 
 
@@ -377,3 +378,19 @@ def test_a_copy_that_fails_leaves_nothing_half_written(root: Path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert [*snapshots.store.path.glob("objects/*/tmp_obj_*")] == []
     assert changed(root, snapshots.changes(before, snapshots.take()))[0][0] == "new"
+
+
+def test_pipes_and_sockets_that_come_or_go_are_named(root: Path):
+    (root / "ignored.log").mkdir()
+    for name in ("old", "c/d/old", "ignored.log/old"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(root / name)
+    snapshots = copies(root)
+    before = snapshots.take()
+    (root / "c/d/old").unlink()
+    (root / "empty").mkdir()
+    os.mkfifo(root / "empty/new")
+    (root / "old").unlink()
+    (root / "old").write_bytes(b"text")
+    changes = snapshots.changes(before, snapshots.take())
+    assert changes.unkept == [str(root / name) for name in ("c/d/old", "empty/new", "old")]
