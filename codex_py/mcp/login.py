@@ -51,6 +51,7 @@ class Login(BaseModel):
 
         Raises:
             ValidationError: the access token cannot be sent. The message quotes it.
+            OverflowError: it lasts for too long.
         """
         expires_in = tokens.expires_in
         return Login.model_validate(
@@ -170,7 +171,7 @@ class StoredLogin(httpx2.Auth):
             return login, f"{failure}: {str(error) or type(error).__name__}"
         except TimeoutError:
             return login, f"{failure}: no answer within {_RENEW_TIMEOUT_S:g} s"
-        except ValidationError:
+        except (ValidationError, OverflowError):
             # The error would quote the token.
             return login, f"{failure}: the answer holds no token that we can use"
         self._store.write(renewed.model_dump_json())

@@ -33,6 +33,8 @@ from codex_py.protocol.json_fields import json_object
 
 _REQUEST_TIMEOUT_S = 30.0
 _SHOWN_CHARS = 300
+_WRONG = "the answer of its authorization server is wrong"
+"""Instead of a `ValidationError`, which would quote the answer."""
 
 
 class LoginError(CodexError):
@@ -88,10 +90,8 @@ class LoginFlow:
                 status = await self._status(client)
         except OAuthFlowError as error:
             raise LoginError(f"could not log in to `{self.server}`: {_brief(error)}") from error
-        except ValidationError as error:
-            # The original error would quote the server's answer.
-            text = f"could not log in to `{self.server}`: the answer of its authorization server is wrong"
-            raise LoginError(text) from error
+        except (ValidationError, OverflowError) as error:
+            raise LoginError(f"could not log in to `{self.server}`: {_WRONG}") from error
         except httpx2.HTTPError as error:
             reason = str(error) or type(error).__name__
             raise LoginError(f"{name} could not be reached: {reason}") from error
@@ -242,6 +242,8 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 def _brief(error: OAuthFlowError) -> str:
     """The SDK's message. Of the body of an answer, which may contain anything, only the named error is kept."""
+    if isinstance(error.__context__, ValidationError):
+        return _WRONG
     text, colon, body = str(error).partition("): ")
     if colon:
         said = json_object(body)

@@ -174,12 +174,18 @@ def test_a_token_that_is_too_old_is_renewed_before_it_is_sent(tmp_path: Path) ->
         asyncio.run(main(http))
 
 
-def test_a_renewed_token_that_can_not_be_sent_is_not_quoted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("field", [None, {"access_token": ["x"]}, {"expires_in": 10**400}])
+def test_a_renewed_token_that_can_not_be_used_is_not_quoted(
+    tmp_path: Path, field: dict[str, Any] | None
+) -> None:
     async def main(http: OAuthMcpServer) -> None:
         made = await logged_in(tmp_path, http)
         age(made)
         http.expire()
-        http.token_suffix = "\r\nX-Evil: 1"
+        if field is None:
+            http.token_suffix = "\r\nX-Evil: 1"
+        else:
+            http.token_fields = field
         async with session(made) as (_, warnings):
             assert warnings == [
                 "MCP server `web` answered with HTTP 401 Unauthorized; its login could not be"
@@ -299,6 +305,8 @@ def test_a_server_that_asks_for_a_login_says_how(tmp_path: Path) -> None:
 
 _NO_PKCE = "could not log in to `web`: its authorization server does not support PKCE with S256"
 
+_WRONG = "could not log in to `web`: the answer of its authorization server is wrong"
+
 _NOT_HTTPS = (
     "could not log in to `web`: its authorization server is at http://{}, which is not https"
 )
@@ -334,6 +342,8 @@ _NOT_HTTPS = (
             {"token_suffix": "\r\nX-Evil: 1"},
             "could not log in to `web`: it gave a token that cannot be sent",
         ),
+        ({"token_fields": {"access_token": ["secret"]}}, _WRONG),
+        ({"token_fields": {"expires_in": 10**400}}, _WRONG),
         (
             {"encoding": "gzip"},
             "MCP server `web` could not be reached: the server packed its answer ('gzip'), which"

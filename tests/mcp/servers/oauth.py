@@ -41,6 +41,8 @@ class OAuthMcpServer:
     """Replace those of the authorization server's metadata."""
     token_suffix: str = ""
     """What every access token ends with."""
+    token_fields: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Replace those of every answer with tokens."""
     pause_s: float = 0
     """Between two bytes of an answer of the authorization server."""
     encoding: str | None = None
@@ -182,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
             state.refresh.discard(form.get("refresh_token", ""))
             answer["refresh_token"] = state.new_token("refresh")
             state.refresh.add(answer["refresh_token"])
-        return 200, answer
+        return 200, answer | state.token_fields
 
     def _mcp(self, message: dict[str, Any]) -> None:
         state = self._server.state
