@@ -36,6 +36,8 @@ from codex_py.protocol.frozen import frozen
 SYSTEM_FOLDER: Final = Path("/etc/codex")
 """The administrator's settings for all users of the machine."""
 
+_MAX_NAMED: Final = 20
+
 
 @frozen
 class Layer:
@@ -191,7 +193,9 @@ class _Reader:
                     text += f"; did you mean `{similar}`?"
                 raise ConfigError(text)
         if found:
-            keys = ", ".join(_unknown(layer, problem.key) for problem in found)
+            # To look for what was meant takes time, and a project may have thousands.
+            keys = ", ".join(_unknown(layer, problem.key) for problem in found[:_MAX_NAMED])
+            keys += f" and {len(found) - _MAX_NAMED} more" * (len(found) > _MAX_NAMED)
             count = "an unknown setting" if len(found) == 1 else f"{len(found)} unknown settings"
             self.warnings.append(f"Ignored {count} in {layer.path or layer.name}: {keys}.")
         absolute = cast("dict[str, Any]", _absolute(values, KEYS, base, self._user_home))

@@ -108,6 +108,13 @@ def test_unknown_keys_are_ignored_with_a_hint(place: Place):
     )
 
 
+def test_of_many_unknown_keys_the_first_are_named(place: Place):
+    path = place.user("".join(f"zq{number}.b = 1\n" for number in range(25)))
+    (warning,) = place.load().warnings
+    assert warning.startswith(f"Ignored 25 unknown settings in {path}: `zq0` (line 1), ")
+    assert warning.endswith("`zq19` (line 20) and 5 more.")
+
+
 def test_unknown_keys_are_errors_where_asked_for(place: Place):
     path = place.user("model = 'm'\n[tui]\nanimation = true\n")
     with pytest.raises(ConfigError) as raised:
