@@ -38,6 +38,14 @@ _OUTPUT_TYPES = {aborted["type"] for aborted in _ABORTED.values()}
 # A search for tools that the service ran has no id.
 _WITH_ID = {*_ABORTED, *_OUTPUT_TYPES} - {"tool_search_call", "tool_search_output"}
 
+# Without these a provider refuses the whole request.
+_FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
+    "message": {"role": (str,), "content": (str, list)},
+    "function_call": {"name": (str,), "arguments": (str,)},
+    "custom_tool_call": {"name": (str,), "input": (str,)},
+    "function_call_output": {"output": (str, list)},
+    "custom_tool_call_output": {"output": (str, list)},
+}
 _KEPT_PROMPTS_CHARACTERS = 80_000
 """Of the prompts that are kept after a compaction: some 20,000 tokens, as in Codex."""
 
@@ -53,6 +61,8 @@ class Entry:
     """The text parts of a message that is not the model's."""
     place: Place | None = None
     """None: the item stands where its line does, as in the files of other programs."""
+    is_damaged: bool = False
+    """No part of the history."""
 
     @classmethod
     def of(
@@ -68,11 +78,17 @@ class Entry:
         elif encoded is not None and _SURROGATE.search(encoded):
             payload = replace_surrogates(payload)
             encoded = None
-        kind, role = str(payload.get("type", "message")), payload.get("role")
+        written, role = payload.get("type", "message"), payload.get("role")
+        kind = str(written)
         call_id = payload.get("call_id")
         if kind == "local_shell_call":
             # The oldest form has no `call_id` and is answered under its `id`.
             call_id = call_id or payload.get("id")
+        is_damaged = not (
+            isinstance(written, str)
+            and (kind not in _WITH_ID or (isinstance(call_id, str) and call_id))
+            and all(isinstance(payload.get(k), t) for k, t in _FIELDS.get(kind, {}).items())
+        )
         not_the_models = kind == "message" and role != "assistant"
         return cls(
             encoded=encoded or EncodedItem(encode_json(payload)),
@@ -81,6 +97,7 @@ class Entry:
             role=role if isinstance(role, str) else None,
             texts=tuple(message_texts(payload.get("content"))) if not_the_models else (),
             place=place,
+            is_damaged=is_damaged,
         )
 
     @property
@@ -111,13 +128,11 @@ def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
     the other outputs of its response: some providers want all calls of a response together,
     and all outputs after them.
     """
-    entries = list(_in_order(entries))
+    entries = list(_in_order([entry for entry in entries if not entry.is_damaged]))
     open_calls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     stray: set[int] = set()
     for index, entry in enumerate(entries):
         if entry.call_id is None:
-            if entry.type in _WITH_ID:
-                stray.add(index)
             continue
         if entry.type in _ABORTED:
             open_calls[_ABORTED[entry.type]["type"], entry.call_id].append(index)

@@ -90,7 +90,7 @@ def read_session(path: Path) -> StoredSession:
         last_usage=last_usage,
         model=model,
         context=context_of(entries),
-        damaged_lines=damaged_lines,
+        damaged_lines=damaged_lines + sum(entry.is_damaged for entry in entries),
     )
 
 

@@ -38,7 +38,8 @@ def assistant(text: str) -> EncodedItem:
 
 
 def call(call_id: str, kind: str = "function_call") -> EncodedItem:
-    return EncodedItem(encode_json({"type": kind, "name": "shell", "call_id": call_id}))
+    field = "input" if kind == "custom_tool_call" else "arguments"
+    return EncodedItem(encode_json({"type": kind, "name": "shell", field: "", "call_id": call_id}))
 
 
 def output(call_id: str, text: str = "done", kind: str = "function_call_output") -> EncodedItem:

@@ -191,6 +191,29 @@ def test_every_call_has_one_output_and_every_output_its_call(
     assert decoded(_read(tmp_path, *map(_item, recorded)).items) == decoded(items)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"type": 5},
+        {"type": ["message"]},
+        {"type": "message", "role": ["user"]},
+        {"type": "message", "content": None},
+        {"name": 5},
+        {"arguments": {"cmd": "ls"}},
+        {"call_id": ""},
+        {"call_id": None},
+        {"type": "custom_tool_call", "input": 5},
+        {"type": "function_call_output", "output": None},
+    ],
+    ids=str,
+)
+def test_an_item_that_no_provider_takes_is_damage(tmp_path: Path, damage: dict[str, Any]) -> None:
+    item = {**json.loads(call("a")), "role": "user", "content": "x", **damage}
+    stored = _read(tmp_path, _item(user("x")), record("response_item", item), _item(output("a")))
+    assert [json.loads(each) for each in stored.items] == [json.loads(user("x"))]
+    assert stored.damaged_lines == 1
+
+
 def test_an_old_local_shell_call_is_answered_under_its_id(tmp_path: Path) -> None:
     shell = {"type": "local_shell_call", "id": "lsh_1", "call_id": None, "action": {"type": "exec"}}
     stored = _read(tmp_path, record("response_item", shell))
