@@ -14,6 +14,8 @@ from codex_py.errors import ConfigError
 from codex_py.protocol.addresses import shown_url
 from codex_py.protocol.frozen import frozen
 
+_MAX_PORT = 65535
+
 
 @frozen
 class Proxies:
@@ -54,10 +56,12 @@ def _checked(name: str, value: str) -> str:
     address = value if "://" in value else f"http://{value}"
     try:
         # The value may hold a password, so that no message repeats it.
-        path = httpx.Proxy(address).url.raw_path
+        url = httpx.Proxy(address).url
+        if (url.port or 0) > _MAX_PORT:
+            raise ValueError
     except (ValueError, httpx.InvalidURL) as error:
         raise ConfigError(f"{name} is no address of an http, https or socks5 proxy") from error
-    if path != b"/" or "#" in address:
+    if url.raw_path != b"/" or "#" in address:
         raise ConfigError(
             f"{name} has more than a host and a port; in a password, write / as %2F, ? as %3F and # as %23"
         )

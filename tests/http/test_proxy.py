@@ -78,6 +78,7 @@ def test_no_proxy_leaves_the_others(entry: str, host: str) -> None:
     [
         "ftp://user:secret@p",
         "http://user:secret@p:port",
+        "http://user:secret@p:99999",
         "http://user:x@secret/y@127.0.0.1:1",
         "http://user:x@p#secret@127.0.0.1:1",
         "user:x@p?secret@127.0.0.1:1",
