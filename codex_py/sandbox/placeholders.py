@@ -5,6 +5,7 @@ needs it holds a shared lock on it, and the last one removes it. All are listed 
 leaves when it is killed is removed by the next one, in whatever folder that works.
 """
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterable, Sequence
@@ -49,7 +50,7 @@ class Placeholders:
                 self._hold(path)
             except OSError as error:
                 # Unless it is taken, or no command could create it either.
-                if not os.path.lexists(path) and os.access(f"{path.parent}/", os.W_OK):
+                if not os.path.lexists(path) and _may_get_entries(path.parent, error):
                     text = f"the command was not run: {path} cannot be protected: {error.strerror}"
                     raise ToolError(text, code="SandboxUnavailable") from error
         return [path for path in wanted if path in held]
@@ -116,6 +117,15 @@ def _remove(path: Path, descriptor: int) -> None:
                 path.rmdir()
     finally:
         os.close(descriptor)
+
+
+def _may_get_entries(folder: Path, error: OSError) -> bool:
+    """Whether a command could make an entry, if need be with `chmod` first. `error`: why we could not."""
+    try:
+        is_own = folder.stat().st_uid == os.geteuid()
+    except OSError:
+        return False
+    return os.access(f"{folder}/", os.W_OK) or (is_own and error.errno == errno.EACCES)
 
 
 def _is_at(descriptor: int, path: Path) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.sandbox.placeholders import Placeholders
+from tests.support.privileges import heed_permissions, needs_permissions
 
 
 @pytest.fixture
@@ -127,6 +128,37 @@ def test_a_name_that_only_a_command_might_make_later_is_an_error(tmp_path: Path)
         "the command was not run: /.codex cannot be protected: No space left on device",
         "[]",
     ]
+
+
+_READ_ONLY_FOLDER = """
+import sys
+from pathlib import Path
+from codex_py.errors import ToolError
+from codex_py.sandbox.placeholders import Placeholders
+folder = sys.argv[1]
+try:
+    print(Placeholders().hold([Path(folder, ".codex")]))
+except ToolError as error:
+    print(str(error).replace(folder, ""))
+"""
+
+
+@needs_permissions
+def test_a_command_might_make_a_name_in_a_folder_of_its_user_that_is_read_only(
+    tmp_path: Path,
+) -> None:
+    tmp_path.chmod(0o555)
+    done = subprocess.run(
+        [sys.executable, "-c", _READ_ONLY_FOLDER, tmp_path],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        check=True,
+        preexec_fn=heed_permissions,
+    )
+    tmp_path.chmod(0o755)
+    assert done.stdout.decode() == (
+        "the command was not run: /.codex cannot be protected: Permission denied\n"
+    )
 
 
 def _hold_and_die(listed: Path, *paths: Path) -> None:
