@@ -118,6 +118,8 @@ class LoadedTools:
         try:
             await self.processes.aclose()
         finally:
+            if self._release is not None:
+                self._release.cancel()
             self.sandbox.release()
 
     def _release_soon(self, delay_s: float = _RELEASE_AFTER_S) -> None:

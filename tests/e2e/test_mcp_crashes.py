@@ -82,8 +82,12 @@ def test_a_server_that_does_not_come_back_is_told_to_the_model_and_the_user(
     argv = odd_command("echo", place.home / "messages")
     outcome, answers = run_and_kill(place, argv, ("echo", {}), starts=1)
     assert (outcome.messages, outcome.err) == (["done"], "")
-    sentence = "MCP server `killed` exited with code 7"
-    assert [item["message"] for item in outcome.items if item["type"] == "error"] == [sentence]
+    sentence, hint = (
+        "MCP server `killed` exited with code 7",
+        "`codex-py mcp test killed` says more.",
+    )
+    errors = [item["message"] for item in outcome.items if item["type"] == "error"]
+    assert errors == [f"{sentence}\n{hint}"]
     assert answers[0][1]["text"] == "{}"
     assert [answer.count(sentence) for answer in answers[1:]] == [1, 1]
     results = [item for item in outcome.items if item["type"] == "mcp_tool_call"]

@@ -366,6 +366,7 @@ def test_config_overrides_of_both_kinds_arrive(sdk: Sdk, place: Workplace) -> No
 
 def test_thread_options_arrive(sdk: Sdk, place: Workplace) -> None:
     extra = place.home.parent / "extra"
+    extra.mkdir()
     thread = {
         **sdk.thread,
         "model": "gpt-5.6-sol",

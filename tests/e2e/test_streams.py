@@ -168,7 +168,7 @@ def test_a_prompt_comes_from_where_it_is_given(
         (("a", "b"), b"", 2, "unexpected argument 'b'"),
         (("--no-such-option", "go"), b"", 2, "unknown option --no-such-option"),
         (("-s", "none", "go"), b"", 2, "'none' is not a possible value"),
-        (("-c", "nonsense", "go"), b"", 78, "nonsense"),
+        (("-c", "nonsense", "go"), b"", 2, "nonsense"),
         (("-C", "/no/such/folder", "go"), b"", 2, "cannot work in '/no/such/folder'"),
         (("-c", 'model_provider="none"', "go"), b"", 78, "Model provider `none` not found"),
         (("resume",), b"", 2, "say which session"),

@@ -197,11 +197,14 @@ ESCAPES = (
     Escape(
         "make .codex as the command ends",
         _python(
+            "import time\n"
+            # Until long after the command has ended, but not for minutes where nothing kills them.
+            "ends = time.monotonic() + 10\n"
             "for number in range(20):\n"
             '    os.makedirs(f"own{number}/x")\n'
             "    if not os.fork():\n"
             "        os.closerange(0, 3); os.setsid()\n"
-            "        for _ in range(3_000_000):\n"
+            "        while time.monotonic() < ends:\n"
             '            try: os.rename(f"own{number}", ".codex")\n'
             "            except OSError: pass\n"
             "        os._exit(0)"

@@ -171,6 +171,9 @@ class Undo:
         """End the time in which files may change, if nothing runs any more."""
         if not self._lives and self._is_idle:
             self._loaded().end_life()
+            if not self._running:
+                # A subagent that was closed takes no memory.
+                self._toolboxes.clear()
 
     @property
     def _is_idle(self) -> bool:
