@@ -48,7 +48,7 @@ def last_patch(home: Path, cwd: Path) -> SessionPatch:
         SessionError: the session cannot be read.
         CodexError: there is no session, or no patch in it.
     """
-    path = latest_session(home, cwd=cwd, model_provider=None)
+    path = latest_session(home, cwd=cwd)
     if path is None:
         raise CodexError(f"no session was held in {cwd}; name a file with a patch", code="no_patch")
     session = read_session(path)

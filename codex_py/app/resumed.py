@@ -69,6 +69,11 @@ def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> O
         )
     elif asked is not None and is_thread_id(asked) and asked.lower() != stored.thread_id:
         warnings.append(f"Session {asked} goes on as {thread_id}.")
+    if asked is None and stored.meta.model_provider not in {None, config.model_provider}:
+        warnings.append(
+            f"This session began with the provider `{stored.meta.model_provider}`;"
+            f" it goes on with `{config.model_provider}`."
+        )
     state = ThreadState(
         id=thread_id,
         instructions=base,

@@ -171,9 +171,7 @@ def session_to_resume(setup: SessionSetup) -> Path | None:
     if not options.resume_last:
         return None
     cwd = None if options.resume_all else config.cwd
-    # With `provider/model`, the user goes on with another provider.
-    provider = None if config.model_names_provider else config.model_provider
-    path = latest_session(config.home, cwd=cwd, model_provider=provider)
+    path = latest_session(config.home, cwd=cwd)
     if (
         path is None
         and cwd is not None
@@ -183,12 +181,11 @@ def session_to_resume(setup: SessionSetup) -> Path | None:
     ):
         # A new worktree has no session yet.
         cwd = main / cwd.relative_to(root)
-        path = latest_session(config.home, cwd=cwd, model_provider=provider)
+        path = latest_session(config.home, cwd=cwd)
     if path is None:
         place = "" if cwd is None else f" in {cwd}"
-        of_provider = "" if provider is None else f" with the provider {provider!r}"
         raise SessionError(
-            f"no session to resume: none was recorded{place}{of_provider}{why_none(config.home)}",
+            f"no session to resume: none was recorded{place}{why_none(config.home)}",
             exit_code=ExitCode.USAGE,
         )
     return path

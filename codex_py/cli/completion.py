@@ -148,7 +148,7 @@ def _arguments(parser: CommandParser, place: str, environment: Mapping[str, str]
 def _sessions(home: Path, folder: str) -> Iterator[str]:
     """Ids of the sessions, the latest first, each behind its name if that is one word."""
     names = thread_names(home)
-    recent = recent_sessions(home, cwd=None, model_provider=None, folder=folder)
+    recent = recent_sessions(home, cwd=None, folder=folder)
     for _, meta, _ in islice(recent, _MOST_SESSIONS):
         name = names.get(meta.id, "")
         # A name from a foreign session must be neither an option nor code for the shell.

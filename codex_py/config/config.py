@@ -51,8 +51,6 @@ class Config:
     model: str
     """Without its provider, where the setting is `provider/model`."""
     model_provider: str
-    model_names_provider: bool
-    """The provider is that of a setting `provider/model`."""
     model_providers: Mapping[str, Mapping[str, Any]]
     """Tables as the user wrote them; a built-in provider is among them only if the user sets something of it."""
     oss_provider: str | None
@@ -223,7 +221,6 @@ def _config(layers: Layers) -> Config:
         "trust": layers.trust,
         "project_trust": layers.project_trust,
         "model_fallbacks": _fallbacks(layers, values),
-        "model_names_provider": named is not None,
         "model_providers": tables,
         "model_prices": values.get("model_prices", {}),
         "budget": configured_budget(layers),

@@ -86,14 +86,13 @@ def newest_continuation(home: Path, path: Path) -> Path:
     return newest
 
 
-def latest_session(home: Path, *, cwd: Path | None, model_provider: str | None) -> Path | None:
+def latest_session(home: Path, *, cwd: Path | None) -> Path | None:
     """The file of the first of the `recent_sessions`; None if there is none."""
-    recent = recent_sessions(home, cwd=cwd, model_provider=model_provider)
-    return next((path for path, _, _ in recent), None)
+    return next((path for path, _, _ in recent_sessions(home, cwd=cwd)), None)
 
 
 def recent_sessions(
-    home: Path, *, cwd: Path | None, model_provider: str | None, folder: str = SESSIONS
+    home: Path, *, cwd: Path | None, folder: str = SESSIONS
 ) -> Iterator[tuple[Path, SessionMeta, int]]:
     """The sessions of people, not of subagents, in a folder of the home, each with the time of its last line in ns.
 
@@ -101,7 +100,6 @@ def recent_sessions(
 
     Args:
         cwd: absolute; None for sessions of any directory.
-        model_provider: None for sessions with any provider.
     """
     newest: dict[str, tuple[int, str]] = {}
     for thread_id, entry in _newest_first(home / folder):
@@ -115,8 +113,7 @@ def recent_sessions(
         path = Path(name)
         if (meta := _meta(path)) is None or isinstance(meta.source, dict):
             continue
-        same_place = cwd is None or meta.cwd in here or os.path.realpath(meta.cwd) in here
-        if same_place and model_provider in {None, meta.model_provider}:
+        if cwd is None or meta.cwd in here or os.path.realpath(meta.cwd) in here:
             yield path, meta, modified
 
 

@@ -120,7 +120,7 @@ def _places(path: Path, words: Sequence[str], plain: Sequence[bytes]) -> Iterato
 def _summaries(home: Path, cwd: Path | None, *, archived: bool) -> Iterator[SessionSummary]:
     names = thread_names(home)
     folder = ARCHIVED_SESSIONS if archived else SESSIONS
-    for path, meta, modified in recent_sessions(home, cwd=cwd, model_provider=None, folder=folder):
+    for path, meta, modified in recent_sessions(home, cwd=cwd, folder=folder):
         try:
             prompt, model = _beginning(path)
         except OSError:

@@ -24,7 +24,6 @@ def test_without_any_file_everything_has_its_default(place: Place):
         project_trust=Untrusted(()),
         model="gpt-6.1-sol",
         model_provider="openai",
-        model_names_provider=False,
         model_providers={},
         oss_provider=None,
         openai_base_url=None,

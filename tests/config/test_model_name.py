@@ -23,7 +23,6 @@ def test_a_model_may_be_named_with_its_provider(
     place.user(f'model = "{model}"\n{MINE}')
     config = place.load()
     assert (config.model_provider, config.model) == (provider, rest)
-    assert config.model_names_provider is (provider != "openai")
 
 
 def test_a_provider_that_is_set_beside_the_model_leaves_its_name_as_it_is(place: Place) -> None:

@@ -3,6 +3,8 @@
 import os
 from typing import Any
 
+import pytest
+
 from codex_py.testing import (
     ScriptedServer,
     ev_completed,
@@ -32,6 +34,21 @@ def test_the_newest_session_of_all_folders_is_found_on_demand(place: Workplace) 
     assert here_only.err.startswith(f"Error: no session to resume: none was recorded in {other}")
     assert anywhere.events[0] == first.events[0]
     assert anywhere.messages == ["two"]
+
+
+@pytest.mark.parametrize("how", [("resume",), ("fork",)])
+def test_the_newest_session_goes_on_with_the_provider_that_is_configured_now(
+    place: Workplace, how: tuple[str]
+) -> None:
+    with ScriptedServer([says("one"), says("two"), says("three")]) as server:
+        place.run(server, "first")
+        other = f'model_providers.other={{name="Other", base_url="{server.base_url}"}}'
+        moved = ("-c", other, "-c", "model_provider=other")
+        second = place.rerun(*moved, *how, "--last", "second")
+        third = place.rerun(*moved, *how, "--last", "third")
+    assert (second.code, second.messages, third.messages) == (0, ["two"], ["three"])
+    assert texts(server.requests[2].input[-1]) == ["third"]
+    assert "began with the provider `mock`; it goes on with `other`." in str(second.items[0])
 
 
 def test_a_folder_that_was_renamed_is_named_with_what_to_do(place: Workplace) -> None:

@@ -43,7 +43,7 @@ def test_an_archived_session_is_found(tmp_path: Path) -> None:
     archived.parent.mkdir()
     path.rename(archived)
     assert find_session(tmp_path, thread_id) == archived
-    assert latest_session(tmp_path, cwd=None, model_provider="mock") is None
+    assert latest_session(tmp_path, cwd=None) is None
 
 
 def test_of_the_files_of_a_thread_that_was_taken_back_the_newest_holds(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_of_the_files_of_a_thread_that_was_taken_back_the_newest_holds(tmp_path:
 def test_nothing_is_found_in_a_new_home(tmp_path: Path) -> None:
     assert find_session(tmp_path, new_thread_id()) is None
     assert find_session(tmp_path, "name") is None
-    assert latest_session(tmp_path, cwd=tmp_path, model_provider="mock") is None
+    assert latest_session(tmp_path, cwd=tmp_path) is None
 
 
 def test_a_session_is_found_by_the_name_that_it_has_now(tmp_path: Path) -> None:
@@ -81,32 +81,30 @@ def test_a_name_is_no_pattern(tmp_path: Path, name: str) -> None:
 def test_the_latest_session_is_the_one_used_last(tmp_path: Path) -> None:
     _session(tmp_path, stamp="2026-11-21T10-00-00", used_at=1000)
     resumed = _session(tmp_path, stamp="2026-11-20T10-00-00", used_at=2000)
-    assert latest_session(tmp_path, cwd=Path("/repo"), model_provider="mock") == resumed
+    assert latest_session(tmp_path, cwd=Path("/repo")) == resumed
 
 
 def test_of_sessions_used_at_once_the_younger_is_the_latest(tmp_path: Path) -> None:
     younger = _session(tmp_path, stamp="2026-11-21T10-00-00", used_at=1000)
     _session(tmp_path, stamp="2026-11-20T10-00-00", used_at=1000)
-    assert latest_session(tmp_path, cwd=Path("/repo"), model_provider="mock") == younger
+    assert latest_session(tmp_path, cwd=Path("/repo")) == younger
 
 
-def test_the_latest_session_is_of_this_directory_and_provider(tmp_path: Path) -> None:
+def test_the_latest_session_is_of_this_directory(tmp_path: Path) -> None:
     here = _session(tmp_path, used_at=1)
     elsewhere = _session(tmp_path, used_at=2, cwd="/elsewhere")
-    _session(tmp_path, used_at=3, provider="other")
-    _session(tmp_path, used_at=4, provider=None)
     _session(tmp_path, used_at=5, source={"subagent": "review"})
     broken = _session(tmp_path, used_at=6)
     broken.write_text("not a session\n", encoding="utf-8")
-    assert latest_session(tmp_path, cwd=Path("/repo"), model_provider="mock") == here
-    assert latest_session(tmp_path, cwd=None, model_provider="mock") == elsewhere
+    assert latest_session(tmp_path, cwd=Path("/repo")) == here
+    assert latest_session(tmp_path, cwd=None) == elsewhere
 
 
 def test_a_directory_is_the_same_under_another_path(tmp_path: Path) -> None:
     (tmp_path / "repo").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "repo")
     path = _session(tmp_path, cwd=str(tmp_path / "link"))
-    assert latest_session(tmp_path, cwd=tmp_path / "repo", model_provider="mock") == path
+    assert latest_session(tmp_path, cwd=tmp_path / "repo") == path
 
 
 def test_a_folder_with_a_name_that_no_folder_can_have_does_not_exist(tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def named_session(
     if (name is None) != last:
         raise UsageError("say which session: its id, its name, or --last")
     if name is None:
-        recent = recent_sessions(home, cwd=Path.cwd(), model_provider=None, folder=folders[0])
+        recent = recent_sessions(home, cwd=Path.cwd(), folder=folders[0])
         if (newest := next(recent, None)) is None:
             raise SessionError("no session was held in this folder")
         return newest[0]
