@@ -243,6 +243,21 @@ def test_hooks_read_of_a_compaction_what_they_read_in_codex(tmp_path: Path) -> N
     ]
 
 
+def test_a_stopped_compaction_ends_the_program_as_in_codex(tmp_path: Path) -> None:
+    call = ev_function_call("c1", "exec_command", {"cmd": "echo hi"})
+    replies = [[*call, ev_completed(input_tokens=10_000)], DONE]
+    options = ("-c", "model_auto_compact_token_limit=5000")
+    hooks = {"PreCompact": [says({"continue": False, "stopReason": "no"})]}
+    codex, own = [
+        _run(program, place, hooks, replies, options=options)
+        for program, place in _programs(tmp_path)
+    ]
+    assert (own.code, own.texts) == (codex.code, codex.texts)
+    # For Codex, the turn was interrupted. It prints no end of it.
+    assert {**own.given, "Interrupt": codex.given["Interrupt"]} == codex.given
+    assert own.ends == [*codex.ends, "error", "turn.failed"]
+
+
 def _programs(folder: Path) -> Iterator[tuple[Sequence[str], Workplace]]:
     assert CODEX is not None
     for name, program in (("codex", [CODEX]), ("own", [sys.executable, "-m", "codex_py"])):

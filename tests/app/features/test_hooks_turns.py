@@ -216,19 +216,30 @@ def test_compaction_is_told_before_and_after(place: Workplace, trigger: str) -> 
 
 
 @pytest.mark.parametrize("trigger", ["auto", "manual"])
-def test_a_hook_can_refuse_a_compaction(place: Workplace, trigger: str) -> None:
-    hooks = {"PreCompact": [says({"continue": False, "stopReason": "keep it"})]}
+def test_a_hook_that_stops_a_compaction_stops_the_turn(place: Workplace, trigger: str) -> None:
+    stop = says({"continue": False, "stopReason": "keep it"})
+    # Not the second time.
+    hooks = {"PreCompact": [f"[ -e stopped ] || {stop}\ntouch stopped"]}
     used = 10_000 if trigger == "auto" else 10
     first = [*ev_message("one"), ev_completed(input_tokens=used)]
     flags = {"model_auto_compact_token_limit": 5_000}
-    hooked = run(place, hooks, [first, DONE], work=_compacting(trigger), flags=flags)
-    assert [text for _, text in hooked.said()] == ["go", "one", "again"]
-    if trigger == "auto":
-        assert hooked.warnings == [
-            "The conversation could not be compacted: a PreCompact hook refused it: keep it. It goes on in full length."
-        ]
-    else:
-        assert str(hooked.results[1].error) == "a PreCompact hook refused it: keep it"
+
+    async def work(session: Session, hooked: Hooked) -> None:
+        await session.run_turn("go")
+        turn = session.run_turn("again") if trigger == "auto" else session.compact()
+        hooked.results.append(await turn)
+        hooked.results.append(await session.compact())
+
+    hooked = run(place, hooks, [first, SUMMARY], work=work, flags=flags, check_prefix=False)
+    stopped, compacted = hooked.results
+    assert stopped.error is not None
+    assert (stopped.error.code, stopped.error.exit_code) == ("compaction", 1)
+    assert str(stopped.error) == "a PreCompact hook stopped the turn: keep it"
+    assert hooked.warnings == []
+    # Nothing was sent, and what was said is kept.
+    assert compacted.error is None
+    prompts = ["go", "again"] if trigger == "auto" else ["go"]
+    assert [text for role, text in hooked.said() if role == "user"][: len(prompts)] == prompts
 
 
 def test_a_child_has_hooks_of_its_own(place: Workplace) -> None:

@@ -11,7 +11,7 @@ from codex_py.app.features.hooks.runs import HookRun, HookRuns, ending, notes_of
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.hooks import Hook, Hooks, find_hooks
-from codex_py.errors import CompactionFailed, TurnSkipped
+from codex_py.errors import CodexError, TurnSkipped
 from codex_py.protocol.extension import (
     Compaction,
     Extension,
@@ -139,7 +139,8 @@ class _SessionEvents:
         trigger = compaction.trigger
         reason = ending(await self._run("PreCompact", trigger=trigger))
         if reason is not None:
-            raise CompactionFailed(f"a PreCompact hook refused it: {reason}")
+            # As in Codex. With `CompactionFailed` the turn would go on.
+            raise CodexError(f"a PreCompact hook stopped the turn: {reason}", code="compaction")
         yield
         await self._run("PostCompact", trigger=trigger)
         if not self._is_child:
