@@ -2,11 +2,11 @@
 
 import sys
 
+from codex_py.version import __version__
+
 # Not from `typing`: with `python -m codex_py` the working directory, which may have a `typing.py` of its
 # own, is still the first place that is looked in. It would take 5 ms as well, in which Ctrl-C shows a traceback.
 TYPE_CHECKING = False
-
-__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from typing import Any

@@ -15,7 +15,7 @@ if os.environ.get("PYTHONPATH") and not sys.flags.ignore_environment:
     _listed -= {*_own, f"{_own[0]}/lib-dynload", __file__.rpartition("/codex_py/")[0]}
     sys.path[:] = [folder for folder in sys.path if folder not in _listed]
 
-from codex_py import __version__
+from codex_py.version import __version__
 
 _APPLY_PATCH = {"apply_patch", "applypatch"}
 """Called by one of these names, through a symbolic link, the program does nothing but apply a patch, as Codex does."""

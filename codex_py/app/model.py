@@ -11,7 +11,6 @@ from typing import Final
 
 import httpx
 
-from codex_py import __version__
 from codex_py.app.loading import load
 from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.providers.findings import fitted
@@ -29,6 +28,7 @@ from codex_py.model.providers import OPENAI_URL, WIRES, Provider, key_variable, 
 from codex_py.model.tape.transports import RecordingTransport, ReplayTransport
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS, LOCAL_PROVIDERS
 from codex_py.protocol.stream import ModelClient, OutputTextDelta, ReasoningDelta, Wire
+from codex_py.version import __version__
 
 _DEFAULT: Final = DEFAULTS["model"]
 _WITHOUT_DEFAULT: Final = {*BUILT_IN_PROVIDERS} - {"openai", "azure", "openrouter"}

@@ -5,7 +5,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from codex_py import __version__
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.config import Config
@@ -38,6 +37,7 @@ from codex_py.rollout.index import (
 )
 from codex_py.rollout.records import SessionMeta
 from codex_py.rollout.writer import RolloutWriter
+from codex_py.version import __version__
 
 
 class ThreadFile(Recorder, Protocol):

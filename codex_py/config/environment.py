@@ -7,8 +7,8 @@ from fnmatch import fnmatchcase
 from pathlib import PurePath
 from typing import Final, Literal
 
-from codex_py import __version__
 from codex_py.protocol.frozen import frozen
+from codex_py.version import __version__
 
 
 @frozen

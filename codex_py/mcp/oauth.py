@@ -24,12 +24,12 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, ValidationError
 
-from codex_py import __version__
 from codex_py.errors import CodexError
 from codex_py.mcp.bounded import bounded_client
 from codex_py.mcp.login import SENDABLE, Login
 from codex_py.mcp.sdk import silence_sdk
 from codex_py.protocol.json_fields import json_object
+from codex_py.version import __version__
 
 _REQUEST_TIMEOUT_S = 30.0
 _SHOWN_CHARS = 300

@@ -7,13 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import codex_py
 from codex_py.filesystem.git import common_folder, git_folder
 from codex_py.filesystem.ordinary import is_empty_folder
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.protected import HOME_SECRETS, HOME_SETTINGS, PROTECTED_NAMES
 
-PACKAGE = Path(codex_py.__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from codex_py import __version__
 from codex_py.app.doctor.check import Check, Result
 from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
@@ -20,6 +19,7 @@ from codex_py.patch.git import find_git
 from codex_py.programs import programs_outside
 from codex_py.protocol.addresses import shown_url
 from codex_py.sandbox.choice import platform_backends, problem
+from codex_py.version import __version__
 
 _LIBRARIES: Final = ("httpx", "pydantic", "prompt-toolkit", "rich", "mcp")
 _OF_PYTHON: Final = ("PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE")

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
-from codex_py import __version__
 from codex_py.app.patching import repository_of
 from codex_py.app.portable.redaction import Redactor
 from codex_py.errors import CodexError, SessionError
@@ -24,6 +23,7 @@ from codex_py.protocol.messages import decode_json, encode_json
 from codex_py.rollout.git_info import git_info
 from codex_py.rollout.index import thread_names
 from codex_py.rollout.records import MAX_LINE_BYTES, home_of, read_meta
+from codex_py.version import __version__
 
 FORMAT: Final = "codex-py-portable-session"
 MAX_PATCH: Final = 1 << 23

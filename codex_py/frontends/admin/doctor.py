@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from codex_py import __version__
 from codex_py.app.doctor.check import Check, Result, reported
 from codex_py.app.doctor.machine import machine_checks
 from codex_py.app.doctor.setup import setup_checks
@@ -18,6 +17,7 @@ from codex_py.frontends.admin.command import command_config, command_parser
 from codex_py.frontends.command_parser import working_folder
 from codex_py.frontends.streams import print_out
 from codex_py.frontends.terminal import on_one_line
+from codex_py.version import __version__
 
 _OPTIONS = ("--json", "--provider", "--all", "--network-only")
 _NO_EFFECT = ("--summary", "--no-color", "--ascii")

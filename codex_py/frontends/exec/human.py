@@ -1,6 +1,5 @@
 """`exec` for people: a session as text on standard error, laid out as Codex does."""
 
-from codex_py import __version__
 from codex_py.frontends.configuration import sandbox_summary
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import Style, printable
@@ -8,6 +7,7 @@ from codex_py.protocol import events
 from codex_py.protocol.approval import DENIALS, Denied
 from codex_py.protocol.plans import without_tags
 from codex_py.protocol.settings import TurnSettings
+from codex_py.version import __version__
 
 _SHOWN_PROMPT_CHARACTERS = 20_000
 """A log need not repeat more of what is piped in."""

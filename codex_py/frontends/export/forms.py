@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from codex_py import __version__
 from codex_py.app.loading import load
 from codex_py.app.portable.redaction import Redactor, map_texts
 from codex_py.frontends.command_parser import UsageError
 from codex_py.frontends.export.document import Document
 from codex_py.protocol.event_data import item_data, plain_data
+from codex_py.version import __version__
 
 FORMS = {
     "md": "codex_py.frontends.export.markdown:markdown",

@@ -16,11 +16,11 @@ from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
-from codex_py import __version__
 from codex_py.frontends.diffs import DiffLine, ShownFile
 from codex_py.frontends.export.document import Document
 from codex_py.frontends.export.entries import Diff, Entry, Part, entries
 from codex_py.frontends.terminal import on_one_line
+from codex_py.version import __version__
 
 _STYLE: Final = Path(__file__).with_name("page.css")
 _SCHEMES: Final = ("https://", "http://", "mailto:")

@@ -20,7 +20,6 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.runner import serve_connection
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
-from codex_py import __version__
 from codex_py.app.options import SessionOptions
 from codex_py.config.config import Config
 from codex_py.config.paths import codex_home
@@ -36,6 +35,7 @@ from codex_py.frontends.streams import OutputStream, is_pipe
 from codex_py.mcp.stdio import IncomingMessages, OutgoingMessages
 from codex_py.rollout.index import find_session
 from codex_py.rollout.records import read_meta
+from codex_py.version import __version__
 
 _ORIGINATOR = "codex_mcp_server"
 _MAX_MESSAGE_BYTES = 32 * 1024 * 1024

@@ -10,7 +10,6 @@ from prompt_toolkit import layout
 from prompt_toolkit.input import create_input
 from prompt_toolkit.layout.controls import FormattedTextControl
 
-from codex_py import __version__
 from codex_py.app.loading import load
 from codex_py.config.config import Config
 from codex_py.filesystem.git import for_another_tree
@@ -27,6 +26,7 @@ from codex_py.frontends.tui.output import TerminalWriter
 from codex_py.frontends.tui.surface import Launch, Surface
 from codex_py.frontends.tui.theme import PROMPT, terminal_theme
 from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session
+from codex_py.version import __version__
 
 _DRAIN_S = 1.0
 _LOADED = "codex_py.frontends.tui.loaded:Loaded"
