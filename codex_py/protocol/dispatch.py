@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from codex_py.errors import ToolError
 from codex_py.protocol.approval import Approvals, AskForApproval, SandboxPolicy
 from codex_py.protocol.events import EventSink
 from codex_py.protocol.frozen import frozen
@@ -35,7 +36,7 @@ ParamsT_contra = TypeVar("ParamsT_contra", contravariant=True)
 class Tool(Protocol[ParamsT_contra]):
     """Something that the model can call.
 
-    A tool may implement `KnowsChanges` and `Replayable` as well. `run` emits the thread items of the call itself (started,
+    A tool may implement `KnowsChanges`, `ShowsRefusals` and `Replayable` as well. `run` emits the thread items of the call itself (started,
     then completed on every path). After a cancellation it leaves no process running and no file half-written.
 
     Raises:
@@ -57,6 +58,15 @@ class KnowsChanges(Protocol):
 
     def changes(self, params: Any, cwd: Path) -> Sequence[Path] | None:
         """The files, absolute; None if they are not known. `params` is an instance of `Tool.params`."""
+        ...
+
+
+@runtime_checkable
+class ShowsRefusals(Protocol):
+    """A tool that has an item of its own for a call that an extension refused, such as a hook."""
+
+    def show_refusal(self, params: Any, error: ToolError, context: ToolContext) -> None:
+        """Emit the item. `params` is an instance of `Tool.params`."""
         ...
 
 

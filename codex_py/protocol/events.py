@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from codex_py.protocol.approval import Denied
+from codex_py.protocol.approval import DENIALS, Denied
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import ChangeKind, PatchedFile
 from codex_py.protocol.stream import Usage
 
-Status: TypeAlias = Literal["in_progress", "completed", "failed", "declined"]
+Status: TypeAlias = Literal["in_progress", "completed", "failed"]
+CommandStatus: TypeAlias = Literal[Status, "declined"]
 HookStatus: TypeAlias = Literal["running", "completed", "blocked", "failed"]
 
 _BASELINE_TOKENS = 12_000
@@ -45,7 +46,7 @@ class CommandExecution(_Item):
     """The argv, joined with shell quoting."""
     aggregated_output: str = ""
     exit_code: int | None = None
-    status: Status = "in_progress"
+    status: CommandStatus = "in_progress"
     cwd: str = field(default="", metadata={"json": False})
     duration_ms: int | None = field(default=None, metadata={"json": False})
 
@@ -67,6 +68,11 @@ class FileChange(_Item):
     """Git style; empty if the patch cannot be applied."""
     error: dict[str, str] | None = field(default=None, metadata={"json": "unless none"})
     """`code` and `message`: why it failed or was declined."""
+
+    @property
+    def is_declined(self) -> bool:
+        """True if it was not allowed. Its status is `failed`: the types of Codex's SDKs know no other."""
+        return self.error is not None and self.error["code"] in DENIALS
 
 
 @frozen(kw_only=True)

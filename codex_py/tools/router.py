@@ -19,7 +19,7 @@ from codex_py.errors import CallRefused, ToolError
 from codex_py.protocol import items
 from codex_py.protocol.approval import DENIALS
 from codex_py.protocol.calls import failed_call
-from codex_py.protocol.dispatch import Dispatch, Tool, ToolContext, ToolUse
+from codex_py.protocol.dispatch import Dispatch, ShowsRefusals, Tool, ToolContext, ToolUse
 from codex_py.protocol.events import CallDenied, Event, ItemCompleted, ItemStarted, ItemUpdated
 from codex_py.protocol.messages import input_text
 from codex_py.protocol.prompts import Note
@@ -90,6 +90,7 @@ class ToolRouter:
         is emitted.
         """
         has_shown_item = False
+        use: ToolUse | None = None
 
         def watched(event: Event) -> None:
             nonlocal has_shown_item
@@ -106,6 +107,9 @@ class ToolRouter:
         if output.error_code in DENIALS:
             refusal = output.refusal
             why = () if refusal is None else (refusal.cause, refusal.allow)
+            if use and not has_shown_item and isinstance(use.tool, ShowsRefusals):
+                error = ToolError(output.text, code=output.error_code)
+                use.tool.show_refusal(use.params, error, use.context)
             context.emit(CallDenied(call.tool_name, output.text, *why))
         if has_shown_item:
             item = output_item(call, output, limit_tokens=context.output_token_limit)

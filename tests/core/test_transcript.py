@@ -157,7 +157,7 @@ def test_calls_that_failed_are_shown_as_they_were_live() -> None:
         error(1, "nope", "UnknownTool", "unsupported call: nope"),
         error(2, "local_shell", "InvalidArgs", "bad time", "l"),
         patch(3, "failed", "PatchFailed", "no fit"),
-        patch(4, "declined", "SandboxDenied", "read-only"),
+        patch(4, "failed", "SandboxDenied", "read-only"),
         patch(5, "failed", "PatchFailed", "No space"),
         CommandExecution(
             id="history_6", command="rm", aggregated_output="no rm", status="declined"

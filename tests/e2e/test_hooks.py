@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import RecordedRequest, ScriptedServer
+from codex_py.testing import RecordedRequest, ScriptedServer, ev_completed, ev_custom_tool_call
 from tests.support.agents import AgentServer, calls, is_child, says, texts, waits
 from tests.support.hooks import DONE, command, configure, group, note
 from tests.support.lifeline import Lifeline
@@ -46,6 +46,30 @@ def test_a_call_that_a_hook_refuses_is_shown_and_counted_as_refused(place: Workp
     assert (item["type"], item["code"]) == ("error", "ApprovalDenied")
     assert item["message"].endswith(blocked)
     assert outcome.events[-1]["denied"] == {"calls": 1, "allow": []}
+
+
+def test_a_patch_that_a_hook_refuses_is_a_failed_change_of_files(place: Workplace) -> None:
+    configure(place, {"PreToolUse": ["echo no >&2; exit 2"]})
+    patch = "*** Begin Patch\n*** Add File: made\n+text\n*** End Patch"
+    with ScriptedServer(
+        [[*ev_custom_tool_call("c", "apply_patch", patch), ev_completed()], DONE] * 2
+    ) as server:
+        outcome = place.run(server, BYPASS, "go")
+        text = run_codex_py(["exec", "--skip-git-repo-check", BYPASS, "go"], place.home, place.cwd)
+    (item,) = [item for item in outcome.items if item["type"] == "file_change"]
+    reason = f"Command blocked by PreToolUse hook: no. Command: {patch}"
+    made = str(place.cwd / "made")
+    assert item == {
+        "id": item["id"],
+        "type": "file_change",
+        "changes": [{"path": made, "kind": "add"}],
+        "status": "failed",
+        "error": {"code": "ApprovalDenied", "message": reason},
+    }
+    assert outcome.events[-1]["denied"] == {"calls": 1, "allow": []}
+    lines = text.stderr.decode().split("apply patch\n")[1].splitlines()
+    first = reason.splitlines()[0]
+    assert lines[:3] == ["patch: declined", made, f"denied: apply_patch: {first}"]
 
 
 def test_without_a_review_hooks_are_told_and_not_run(place: Workplace) -> None:

@@ -529,9 +529,11 @@ def test_the_sandbox_policy_holds_for_patches(place: Workplace, mode: str, refus
     outcome, output = answered(place, call, args=("-s", mode, *exempt))
     assert output.endswith(refusal)
     assert not (place.cwd / outside).exists()
-    assert [(item["type"], item.get("status")) for item in outcome.items] == [
-        ("file_change", "declined"),
-        ("agent_message", None),
+    # The types of the SDK have no `declined` for a patch.
+    declined = {"code": "SandboxDenied", "message": refusal}
+    assert [(item["type"], item.get("status"), item.get("error")) for item in outcome.items] == [
+        ("file_change", "failed", declined),
+        ("agent_message", None, None),
     ]
 
 

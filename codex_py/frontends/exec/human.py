@@ -162,11 +162,13 @@ class HumanText:
             self._line(printable(item.aggregated_output))
 
     def _file_change(self, item: events.FileChange) -> None:
-        self._line(f"{self._style('bold', 'patch:')} {item.status}")
+        verdict = "declined" if item.is_declined else item.status
+        self._line(f"{self._style('bold', 'patch:')} {verdict}")
         for change in item.changes:
             self._line(self._style("dim", printable(change.path)))
         if item.status == "failed":
-            if item.error is not None:
+            # `CallDenied` gives the reason of a refusal.
+            if item.error is not None and not item.is_declined:
                 self._line(self._style("red", printable(item.error["message"])))
         elif item.diff:
             self._line(printable(item.diff).removesuffix("\n"))

@@ -133,9 +133,9 @@ def _command(item: events.CommandExecution) -> Entry:
 
 
 def _change(item: events.FileChange) -> Entry:
-    if item.status in {"failed", "declined"}:
+    if item.status == "failed":
         names = ", ".join(change.path for change in item.changes)
-        title = f"{'Declined' if item.status == 'declined' else 'Failed'} patch of {names}"
+        title = f"{'Declined' if item.is_declined else 'Failed'} patch of {names}"
         message = "" if item.error is None else item.error["message"]
         return Entry("change", plain(title), failed=True, parts=_texts(message))
     diff = item.diff[:_LONGEST]
@@ -160,8 +160,8 @@ def _call(item: events.McpToolCall) -> Entry:
     return Entry(
         "call",
         plain(f"Called {item.server}.{item.tool}"),
-        item.status if item.status in {"failed", "declined"} else "",
-        item.status in {"failed", "declined"} or bool(message),
+        item.status if item.status == "failed" else "",
+        item.status == "failed" or bool(message),
         [*said, *_texts(message)],
     )
 

@@ -234,7 +234,7 @@ class Transcript:
             self._last = "explored"
         elif (cell := item_cell(item, self.renderer.theme)) is not None:
             self.print(cell)
-            if getattr(item, "status", "") == "declined":
+            if getattr(item, "status", "") == "declined" or _refusal(item):
                 self._last = "declined"
 
     def _deny(self, tool: str, reason: str) -> None:
@@ -299,7 +299,7 @@ def _refusal(item: events.ThreadItem) -> str:
     match item:
         case events.CommandExecution(status="declined", aggregated_output=reason):
             return reason
-        case events.FileChange(status="declined", error={"message": reason}):
+        case events.FileChange(is_declined=True, error={"message": reason}):
             return reason
         case _:
             return ""

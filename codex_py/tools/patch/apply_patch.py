@@ -21,7 +21,7 @@ from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.commit import Committed
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.plan import PatchPlan
-from codex_py.protocol.approval import DENIALS, ApprovalPolicy, ApprovalRequest, may_ask
+from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, may_ask
 from codex_py.protocol.calls import PastCall, PastItems, named_changes, read_report, shortened
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import (
@@ -69,6 +69,11 @@ class ApplyPatch:
         named = [change.path for change in named_changes(params.input)]
         return [cwd / path for path in (*named, *_MOVED_TO.findall(params.input))] or None
 
+    def show_refusal(
+        self, params: ApplyPatchParams, error: ToolError, context: ToolContext
+    ) -> None:
+        _decline(_named_files(params.input, context.cwd), "", error, context)
+
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
         if not call.has_run:
             return None
@@ -77,9 +82,10 @@ class ApplyPatch:
         report = read_report(call.output)
         if report.exit_code == 0:
             return replace(item, status="completed")
-        status = "declined" if call.error_code in DENIALS else "failed"
         code, text = call.error_code or "PatchFailed", shortened(report.text.rstrip("\n"))
-        return replace(item, status=status, error={"code": code, "message": text} if text else None)
+        return replace(
+            item, status="failed", error={"code": code, "message": text} if text else None
+        )
 
     async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
         """Apply the text of a patch whose relative paths start at `cwd` (absolute).
@@ -88,7 +94,7 @@ class ApplyPatch:
         either the whole patch is on disk or nothing of it.
 
         Raises:
-            ToolError: the patch was refused. Its item has the status `declined`.
+            ToolError: the patch was refused. Its item has failed, with the code of this error.
         """
         started = time.monotonic()
         journal = None if self._home is None else Journal(self._home, cwd)
@@ -173,8 +179,8 @@ def _start_item(changes: Sequence[Change], diff: str, context: ToolContext) -> F
 
 
 def _decline(changes: Sequence[Change], diff: str, error: ToolError, context: ToolContext) -> None:
-    item = _failed(_start_item(changes, diff, context), error.code, str(error))
-    context.emit(ItemCompleted(replace(item, status="declined")))
+    item = _start_item(changes, diff, context)
+    context.emit(ItemCompleted(_failed(item, error.code, str(error))))
 
 
 async def _commit(

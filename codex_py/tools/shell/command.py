@@ -28,7 +28,7 @@ from codex_py.tools.shell.permission import CommandCall, Run
 from codex_py.tools.shell.quoting import quote_argv
 
 _SPAWN_FAILED = -1
-_NOT_STARTED: Final[Mapping[str, events.Status]] = {
+_NOT_STARTED: Final[Mapping[str, events.CommandStatus]] = {
     "ApprovalDenied": "declined",
     "SandboxUnavailable": "failed",
 }

@@ -164,6 +164,7 @@ def declined(shown: Shown) -> None:
 def patches(shown: Shown) -> None:
     change = Change(path="/repo/app/loader.py", kind="update")
     changes = [change]
+    refused = {"code": "ApprovalDenied", "message": "patch rejected by user"}
     new = "".join(f"+line {n}\n" for n in range(1, 101))
     added = f"diff --git a/b b/b\nnew file mode 100644\n--- /dev/null\n+++ b/b\n@@ -0,0 +1,100 @@\n{new}"
     shown.complete(
@@ -172,7 +173,7 @@ def patches(shown: Shown) -> None:
         FileChange(id="3", changes=changes, status="completed", diff=added),
         FileChange(id="4", changes=changes, status="completed"),
         FileChange(id="5", changes=changes, status="failed", diff=DIFF),
-        FileChange(id="6", changes=changes, status="declined"),
+        FileChange(id="6", changes=changes, status="failed", error=refused),
     )
 
 

@@ -192,7 +192,7 @@ def test_writing_outside_of_the_sandbox_is_refused(tmp_path: Path, policy: AskFo
         assert isinstance(begun.item, FileChange)
         assert [Path(change.path).name for change in begun.item.changes] == ["out", "in"]
         error = {"code": "SandboxDenied", "message": text}
-        assert ended == ItemCompleted(replace(begun.item, status="declined", error=error))
+        assert ended == ItemCompleted(replace(begun.item, status="failed", error=error))
     assert [path.name for path in tmp_path.rglob("*")] == ["root"]
 
 
@@ -331,7 +331,7 @@ def test_what_lies_outside_is_not_read_where_nobody_can_be_asked(
     assert isinstance(begun, ItemStarted)
     assert isinstance(begun.item, FileChange)
     error = {"code": code, "message": text}
-    assert ended == ItemCompleted(replace(begun.item, status="declined", error=error))
+    assert ended == ItemCompleted(replace(begun.item, status="failed", error=error))
     assert "hunter" not in begun.item.diff
     assert sorted(path.name for path in root.iterdir()) == ["link"]
 

@@ -118,8 +118,8 @@ def _call_cell(item: events.McpToolCall | events.CollabToolCall) -> RenderableTy
         return _agents_cell(item)
     if item.tool == "request_user_input":
         return _questions_cell(item)
-    failed = item.error is not None or item.status in {"failed", "declined"}
-    parts = [_call("Declined" if item.status == "declined" else "Called", item)]
+    failed = item.error is not None or item.status == "failed"
+    parts = [_call("Called", item)]
     if item.error is not None:
         message = str(item.error.get("message") or item.error)
         parts.append(folded(message, head=8, tail=2, style="error"))

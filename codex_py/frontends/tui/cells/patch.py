@@ -31,10 +31,10 @@ def change_cell(item: FileChange) -> RenderableType:
     """A patch that is over: its diff, or why it failed."""
     if item.status == "completed":
         return diff_cell(item.diff, changes=item.changes)
-    verb = "Declined the patch of" if item.status == "declined" else "Failed to patch"
+    verb = "Declined the patch of" if item.is_declined else "Failed to patch"
     parts: list[RenderableType] = [_named(verb, item)]
     # Why a patch was declined is told by the event that follows.
-    if item.status == "failed" and item.error is not None:
+    if item.error is not None and not item.is_declined:
         parts.append(below(folded(item.error["message"], head=8, tail=2)))
     return marked(*parts, sign="✗", style="error")
 
