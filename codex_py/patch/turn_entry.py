@@ -29,7 +29,7 @@ def turn_entry(net: NetChanges, folders: Sequence[str], turn: TurnOfEntry) -> En
     """
     Args:
         net: all changes of the turn.
-        folders: that it made, as far as they are there, the outermost first.
+        folders: that it made; those that are not there any more do not count.
     """
     known, unkept = list[FileChange](), dict.fromkeys(turn.unkept)
     for file in net.files():
@@ -37,7 +37,8 @@ def turn_entry(net: NetChanges, folders: Sequence[str], turn: TurnOfEntry) -> En
             known.append(_change(file))
         else:
             unkept[str(file.path)] = None
-    made = [folder for folder in folders if Path(folder).is_dir()]
+    # The outermost first.
+    made = sorted({folder for folder in folders if Path(folder).is_dir()})
     return Entry(known, made=made, turn=replace(turn, unkept=tuple(unkept)))
 
 

@@ -91,7 +91,7 @@ def running_turns(home: Path) -> Iterator[TurnRecord]:
 def _recover(home: Path, record: TurnRecord, environment: Mapping[str, str]) -> None:
     root, journal = Path(record.root), Journal(home, Path(record.cwd))
     snapshots = snapshots_of(home, root, environment)
-    changes = snapshots.changes(record.before, snapshots.take())
+    changes = snapshots.changes(record.before, snapshots.take(record.before))
     net = NetChanges()
     net.add(changes.files)
     number = last_turn_number(journal, record.thread_id) + 1

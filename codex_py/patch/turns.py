@@ -19,7 +19,7 @@ from codex_py.patch.copies.lives import Lives, Writer
 from codex_py.patch.copies.snapshots import Snapshot, snapshots_of
 from codex_py.patch.copies.store import SnapshotError
 from codex_py.patch.diff.turn_diff import NetChanges
-from codex_py.patch.files.change import TurnOfEntry
+from codex_py.patch.files.change import Entry, TurnOfEntry
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.turn_entry import last_turn_number, turn_entry
@@ -109,23 +109,11 @@ class TurnRecorder:
         if number is not None and files:
             self._patches.append(number)
             self._write_record()
-            files = self._where_written(files, number)
+            with suppress(DamagedEntry):
+                entry = self._journal.read(number, with_contents=False)
+                self._folders += entry.made
+                files = _where_written(files, entry)
         (self._net if self._before is None else self._later).add(files)
-
-    def _where_written(self, files: Sequence[PatchedFile], number: int) -> Sequence[PatchedFile]:
-        """The files of a patch without links in their paths, as those of copies are. Later, links may lead elsewhere."""
-        with suppress(DamagedEntry):
-            changes = self._journal.read(number, with_contents=False).changes
-            places = {Path(change.path): Path(change.location) for change in changes}
-            return [
-                replace(
-                    file,
-                    path=places.get(file.path, file.path),
-                    move_to=file.move_to and places.get(file.move_to, file.move_to),
-                )
-                for file in files
-            ]
-        return files
 
     def will_run(self, *, is_confined: bool) -> None:
         """Something will run that may change files. `is_confined`: but not the folder of the repository."""
@@ -191,7 +179,7 @@ class TurnRecorder:
 
     def _copied(self) -> "_Copy":
         branch, began_ns = self._snapshots.branch(), self._lives.now_ns()
-        return _Copy(self._snapshots.take(), began_ns, branch)
+        return _Copy(self._snapshots.take(self._before), began_ns, branch)
 
     def _add_copy(self) -> None:
         assert self._last is not None
@@ -323,6 +311,19 @@ class TurnRecorder:
     @property
     def _record_path(self) -> Path:
         return self._snapshots.store.path / f"{self._thread_id}.turn"
+
+
+def _where_written(files: Sequence[PatchedFile], entry: Entry) -> list[PatchedFile]:
+    """The files of a patch without links in their paths, as those of copies are. Later, links may lead elsewhere."""
+    places = {Path(change.path): Path(change.location) for change in entry.changes}
+    return [
+        replace(
+            file,
+            path=places.get(file.path, file.path),
+            move_to=file.move_to and places.get(file.move_to, file.move_to),
+        )
+        for file in files
+    ]
 
 
 def undo_problem(home: Path, cwd: Path, environment: Mapping[str, str]) -> str | None:

@@ -32,15 +32,16 @@ class EditedSince(PatchError):
     """Files are no longer as the patch left them.
 
     Attributes:
-        diff: from what the patch left to what is there, in the manner of git. If nobody knows what a turn left, because the
-            program died in it: what the undo would do.
+        diff: from what the patch left to what is there, in the manner of git; if `is_plan`, what the undo would do.
+        is_plan: nobody knows what the turn left, because the program died in it or others changed the same files.
     """
 
     code = "edited_since"
 
-    def __init__(self, reason: str, diff: str) -> None:
+    def __init__(self, reason: str, diff: str, *, is_plan: bool = True) -> None:
         super().__init__(reason, kind="match")
         self.diff = diff
+        self.is_plan = is_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,7 @@ def plan_undo(
         raise EditedSince(
             f"{names} {'were' if others else 'was'} not undone: edited since: {paths}",
             git_diff(edited, Path(undone[0].cwd)),
+            is_plan=False,
         )
     if not force and any(entry.turn and entry.turn.is_cut_off for entry in undone):
         raise EditedSince(

@@ -14,9 +14,9 @@ from codex_py.patch.copies.lives import Lives
 from codex_py.patch.files.change import Entry, FileChange
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.turns import TurnRecorder
-from codex_py.patch.undo import EditedSince, plan_undo
+from codex_py.patch.undo import EditedSince, newest_undo, plan_undo
 from codex_py.protocol.patched_file import PatchedFile
-from tests.support.patching import patch
+from tests.support.patching import patch, tree
 
 
 @pytest.fixture
@@ -265,3 +265,41 @@ def test_of_patches_that_cancel_out_none_is_undone_alone(root: Path, has_command
     assert ended(turn, root)[0] == ""
     plan = plan_undo(journal(root))
     assert names(root, plan.changes) == ["notes"]
+
+
+@pytest.mark.parametrize("by", ["patch", "patch before a command", "command"])
+def test_folders_of_a_turn_go_with_its_files_and_earlier_ones_stay(root: Path, by: str) -> None:
+    (root / "empty").mkdir()
+    old = tree(root)
+    turn = recorder(root)
+
+    def work() -> None:
+        for name in ("tests/deep/b", "empty/b"):
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            write(root / name)
+
+    if by != "command":
+        done = patch(
+            journal(root), "*** Add File: tests/deep/a", "+1", "*** Add File: empty/a", "+1"
+        )
+        files = [PatchedFile.of(root / n, None, b"1\n") for n in ("tests/deep/a", "empty/a")]
+        turn.patched(files, done.number)
+    if by != "patch":
+        turn.copy()
+        life(root, turn, work)
+    ended(turn, root)
+    new = tree(root)
+    plan_undo(journal(root)).commit()
+    assert tree(root) == old
+    plan_undo(journal(root), newest_undo(journal(root))).commit()
+    assert tree(root) == new
+
+
+def test_a_folder_that_somebody_uses_stays_after_an_undo(root: Path) -> None:
+    turn = recorder(root)
+    done = patch(journal(root), "*** Add File: tests/a", "+1")
+    turn.patched([PatchedFile.of(root / "tests/a", None, b"1\n")], done.number)
+    ended(turn, root)
+    write(root / "tests/mine")
+    plan_undo(journal(root)).commit()
+    assert list((root / "tests").iterdir()) == [root / "tests/mine"]

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -51,6 +51,8 @@ class Snapshot:
     """Permission bits that are not those by the umask."""
     unkept: Mapping[str, tuple[int, int]]
     """Files that were left out, with size and time of change, also of the permissions."""
+    empty: Sequence[str] = ()
+    """Folders that were empty before the turn, each with a slash at its end; they are not the turn's."""
 
 
 class Changes(NamedTuple):
@@ -80,8 +82,8 @@ class Snapshots:
         own = os.path.realpath(home)
         self._own = os.path.relpath(own, root) if Path(own).is_relative_to(root) else None
 
-    def take(self) -> Snapshot:
-        """Copy what has changed since the last copy.
+    def take(self, before: Snapshot | None = None) -> Snapshot:
+        """Copy what has changed since the last copy. `before`: the first copy of this turn.
 
         Raises:
             SnapshotError: the work tree cannot be copied, or is too large.
@@ -89,13 +91,17 @@ class Snapshots:
         with self.store.locked():
             self.store.open()
             try:
-                return self._take()
+                new = self._take()
             except SnapshotError as error:
                 if error.is_too_large:
                     raise
                 # It may be damaged, or has lost objects of the user's repository.
                 self.store.empty()
-                return self._take()
+                new = self._take()
+            if before is not None:
+                return replace(new, empty=before.empty)
+            names = map(os.fsdecode, self._names(*_UNTRACKED, "--directory"))
+            return replace(new, empty=[name for name in names if name.endswith("/")])
 
     def changes(self, old: Snapshot, new: Snapshot) -> Changes:
         """The differences between two copies, without the files that this process writes. Raises a `SnapshotError`."""
@@ -116,7 +122,8 @@ class Snapshots:
                 continue
             *modes, old_id, new_id = meta.decode().removeprefix(":").split()[:4]
             sides = [(int(m, 8), i) for m, i in zip(modes, (old_id, new_id), strict=True)]
-            if stat.S_ISDIR(sides[1][0]) and not stat.S_ISDIR(sides[0][0]):
+            is_new = stat.S_ISDIR(sides[1][0]) and not stat.S_ISDIR(sides[0][0])
+            if is_new and not f"{os.fsdecode(name)}/".startswith(tuple(old.empty)):
                 folders.append(str(self.root / os.fsdecode(name)))
             # Git knows a folder only by its files.
             found.append(
