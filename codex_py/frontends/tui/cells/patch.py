@@ -44,8 +44,13 @@ def changing_cell(item: FileChange) -> RenderableType:
     return marked(_named("Patching", item), style="accent")
 
 
-def diff_cell(diff: str, *, changes: Sequence[Change] = (), fold: bool = True) -> RenderableType:
-    """A diff by files. `changes` are named where the diff names none."""
+def diff_cell(
+    diff: str, *, changes: Sequence[Change] = (), fold: bool = True, title: str = ""
+) -> RenderableType:
+    """A diff by files. `changes` are named where the diff names none.
+
+    `title`: what these changes are, if they are none that have just been made.
+    """
     files = read_diff(cut(diff, _MOST_READ, ""))
     unread: list[RenderableType] = []
     if len(diff) > _MOST_READ:
@@ -60,9 +65,9 @@ def diff_cell(diff: str, *, changes: Sequence[Change] = (), fold: bool = True) -
     if not files:
         files = [ShownFile(change.path, VERBS.get(change.kind, EDITED)) for change in changes]
     most = _MOST_LINES if fold else _MOST_LINES_IN_ALL
-    if len(files) == 1:
+    if len(files) == 1 and not title:
         return marked(*_file(files[0], most), *unread, style="ok")
-    head = Text(f"Edited {len(files)} files", "action").append_text(_count(files))
+    head = Text(title or f"Edited {len(files)} files", "action").append_text(_count(files))
     parts: list[RenderableType] = [head]
     left = _MOST_LINES_IN_ALL if fold else 10 * _MOST_LINES_IN_ALL
     for file in files[:_MOST_FILES]:

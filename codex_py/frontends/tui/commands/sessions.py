@@ -222,7 +222,8 @@ async def _take_back(context: CommandContext, *, redo: bool) -> None:
     except EditedSince as error:
         # Its number is nothing that the user has seen.
         context.transcript.notice(f"Not done: {what} {str(error).partition(': ')[2]}", "warning")
-        context.transcript.print(diff_cell(error.diff, fold=False))
+        title = "Would change" if error.is_plan else "Edited since"
+        context.transcript.print(diff_cell(error.diff, fold=False, title=title))
         if not await confirmed("Do it all the same?", "What it replaces is kept."):
             return
         plan = await asyncio.to_thread(plan_it, force=True)

@@ -209,7 +209,9 @@ def test_an_undo_asks_before_it_overwrites_an_edit(start: Start, place: Workplac
         program.type("/undo\r")
         program.wait_for("Do it all the same?")
         assert "Not done: turn 1 edited since: " in program.text
-        assert re.search(r"\d [+]mine", program.text)
+        assert re.search(
+            r"\u2022 Edited since .*\n.* Edited a.txt .*\n.*\n.*\d [+]mine", program.text
+        )
         program.type("n")
         program.wait_for("Ask codex-py")
         assert (place.cwd / "a.txt").read_text(encoding="utf-8") == "mine\n"
