@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from codex_py.app.features.agents.feature import SubAgents
 from codex_py.app.thread import thread_items
 from codex_py.core.session import Session
 from codex_py.errors import SessionError
@@ -43,6 +44,8 @@ class Progress:
         if isinstance(event, events.AgentEvent):
             self.agents[event.thread_id](event.event)
             self._status.agents = sum(each.is_working for each in self.agents.values())
+            if isinstance(event.event, events.TurnFailed) and event.event.error.code != "aborted":
+                self._agent_failed(event.thread_id, event.event.error)
             self._surface.screen.changed()
         elif isinstance(event, events.HookProgress):
             self._hook(event)
@@ -83,6 +86,12 @@ class Progress:
             case _:
                 pass
         self._transcript(event)
+
+    def _agent_failed(self, thread_id: str, error: events.ErrorInfo) -> None:
+        session = self._session()
+        if session is not None and (agents := session.feature(SubAgents)) is not None:
+            name = agents.family.names.get(thread_id, thread_id)
+            self._transcript.notice(f"{name} failed: {error.message}", "error")
 
     def _hook(self, event: events.HookProgress) -> None:
         hooks, said = self._status.hooks, one_line(event.message or f"hook: {event.event}", 100)

@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import RecordedRequest, ScriptedServer, ev_completed, ev_function_call
+from codex_py.testing import (
+    RecordedRequest,
+    ScriptedServer,
+    ev_completed,
+    ev_failed,
+    ev_function_call,
+)
 from tests.e2e.test_roles import Family, agent, runs, says, write
 from tests.frontends.tui.terminals import Start
 from tests.support.program import Workplace
@@ -142,3 +148,21 @@ def test_without_agents_there_is_a_hint(start: Start) -> None:
         program.type("/agents")
         program.press("enter")
         program.wait_for("no agent is open")
+
+
+def test_an_agent_that_fails_has_a_line_at_once(start: Start) -> None:
+    broken = Held([ev_failed("invalid_prompt", "beta boom")])
+    never = Held(says("x"))
+    family = Family({"message": "alpha"}, {"message": "beta"}, alpha=[never], beta=[broken])
+    with family.server() as server:
+        program = start(server, "go")
+        assert never.asked.wait(20)
+        assert broken.asked.wait(20)
+        broken.release()
+        program.wait_for("\u25a0 Alan failed: beta boom")
+        # The other one goes on.
+        program.wait_for("esc to interrupt) 1 agent")
+        program.press("esc")
+        program.wait_for("Conversation interrupted")
+        assert "Ada failed" not in program.text
+        never.release()
