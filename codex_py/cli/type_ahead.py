@@ -44,6 +44,10 @@ def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
     if not any(fcntl.ioctl(0, termios.FIONREAD, bytes(4))):
         modes[_IFLAG] &= ~termios.ICRNL
         termios.tcsetattr(0, termios.TCSANOW, modes)
+    elif os.environ.get("TERM", "dumb") != "dumb":
+        # It was echoed in this line, and comes into the composer. Lines above may be the shell's.
+        with suppress(OSError):
+            os.write(1, b"\r\x1b[K")
     return give_back
 
 

@@ -49,6 +49,29 @@ def test_lines_typed_before_the_first_frame_are_sent_and_never_echoed(start: Sta
         assert server.requests[0].body["input"][-1]["content"][0]["text"] == "one\ntwo"
 
 
+def test_text_that_the_terminal_has_echoed_before_the_start_is_in_the_composer_alone(
+    start: Start,
+) -> None:
+    with ScriptedServer([says("Understood.")]) as server:
+        program = start(server)
+        program.type("typed early")
+        assert program.modes()[3] & termios.ECHO, "it is too late"
+        program.wait_for("\u203a typed early\n")
+        assert program.raw.startswith(b"typed early")
+        assert program.scrollback[0].startswith("codex-py")
+        program.press("enter")
+        program.wait_for("Understood.")
+
+
+def test_an_enter_that_the_terminal_has_echoed_before_the_start_counts(start: Start) -> None:
+    with ScriptedServer([says("Understood.")]) as server:
+        program = start(server)
+        program.type("typed early\r")
+        assert program.modes()[3] & termios.ECHO, "it is too late"
+        program.wait_for("Understood.")
+        assert server.requests[0].body["input"][-1]["content"][0]["text"] == "typed early"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_gives_the_terminal_back(start: Start, number: signal.Signals) -> None:
     with ScriptedServer([]) as server:

@@ -143,7 +143,10 @@ class KeyParser(Vt100Parser):
         if text[place + 1] == "\x1b":
             self._press((ESCAPE,), "")
             return place + 1
-        self._press(alt_with(text[place + 1]), text[place + 1])
+        *alt, key = alt_with(text[place + 1])
+        # Unlike where a sequence names Alt, it may be Esc.
+        self._press((*alt,), "\x1b")
+        self._press((key,), text[place + 1])
         return place + 2
 
     def _take_paste(self, text: str, place: int) -> int:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from prompt_toolkit.filters import Condition, emacs_mode, vi_navigation_mode
+from prompt_toolkit.filters import Condition, Filter, emacs_mode, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
@@ -71,9 +71,33 @@ def program_keys(surface: Surface) -> KeyBindings:
     # Alt with a key that has no binding does nothing: neither Esc nor the key was meant. With vi's keys it is
     # both, in the composer.
     bind(keys, "escape+<any>", lambda _: None, emacs_mode | ~composing)
+    _add_escape_with_text(surface, composing & emacs_mode, is_empty, keys)
     # Emacs accepts the line with these, which drops it where nothing accepts it.
     bind(keys, "escape+# c-o", lambda _: None, emacs_mode)
     return keys
+
+
+def _add_escape_with_text(
+    surface: Surface, composing: Filter, is_empty: Condition, keys: KeyBindings
+) -> None:
+    """Have Esc stop the turn also if text came in the same read: it begins as Alt and a letter do.
+
+    A letter alone is Alt's, and so is one with a binding where there is a draft to edit.
+    """
+    processor = surface.screen.app.key_processor
+
+    def is_text() -> bool:
+        held, rest = processor.key_buffer, processor.input_queue
+        is_escape = bool(held and rest) and held[0].data == "\x1b" and len(rest[0].key) == 1
+        return is_escape and surface.loaded is not None and surface.loaded.is_working
+
+    def stop(event: KeyPressEvent) -> None:
+        surface.half().interrupt()
+        processor.feed(event.key_sequence[-1], first=True)
+
+    may_be_text = composing & Condition(is_text)
+    bind(keys, "escape+<any>", stop, may_be_text)
+    bind(keys, "escape+<any>", stop, may_be_text & is_empty, eager=True)
 
 
 def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) -> None:

@@ -52,6 +52,34 @@ def test_unknown_keys_do_nothing_while_it_works(start: Start) -> None:
         assert "interrupted" not in program.text
 
 
+@pytest.mark.parametrize("text", ["fail500", "xy", "/cost"])
+def test_text_right_behind_esc_is_typed_and_the_turn_is_stopped(start: Start, text: str) -> None:
+    with ScriptedServer([[ev_created(), Pause()]]) as server:
+        program = start(server, "Begin.")
+        program.wait_for("Working")
+        # In one read it begins as Alt and a letter do, and Alt-F moves by a word.
+        program.type(f"\x1b{text}")
+        program.wait_for("Conversation interrupted")
+        program.wait_for(f"\u203a {text}\n")
+
+
+def test_alt_with_a_letter_and_text_behind_it_is_no_esc_where_the_terminal_tells_them_apart(
+    start: Start,
+) -> None:
+    pause = Pause()
+    with ScriptedServer([[ev_created(), pause, *ev_message("Done."), ev_completed()]]) as server:
+        program = start(server, "Begin.")
+        program.wait_for("Working")
+        program.type("\x1b[112;3uxy\x1bp\x1bp")
+        program.wait_for("\u203a xy\n")
+        # In a draft it moves the cursor, however fast one types.
+        program.type("\x1bbz")
+        program.wait_for("\u203a zxy\n")
+        pause.until.set()
+        program.wait_for("Done.")
+        assert "interrupted" not in program.text
+
+
 def test_unknown_keys_answer_no_question(start: Start, place: Workplace) -> None:
     with ScriptedServer([asks("touch made"), says("Made.")]) as server:
         program = start(server, "Make it.")
