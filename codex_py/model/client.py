@@ -132,8 +132,8 @@ class HttpModelClient:
         try:
             async for batch in source:
                 is_empty = False
-                for data in batch:
-                    for event in decoder.feed(data):
+                for name, data in batch:
+                    for event in decoder.feed(data, name):
                         has_begun = True
                         yield _with_usage(event, prompt, items)
                 if decoder.finished:
@@ -310,7 +310,7 @@ async def _error_body(response: httpx.Response) -> bytes:
     return body[:_MAX_ERROR_BYTES]
 
 
-async def _linger(source: AsyncIterator[Sequence[str]]) -> None:
+async def _linger(source: AsyncIterator[object]) -> None:
     """Read what follows the last event. The response is complete: no failure counts any more."""
     try:
         async with asyncio.timeout(_LINGER_S):

@@ -186,10 +186,10 @@ class BuildingDecoder:
         self._out = ResponseBuilder(prompt, maker, watched)
         self._failure: ModelError | None = None
 
-    def feed(self, data: str) -> Sequence[stream.ResponseEvent]:
+    def feed(self, data: str, name: str = "message") -> Sequence[stream.ResponseEvent]:
         if self.finished:
             return self.end()
-        self._read(data)
+        self._read(data, name)
         events = self._out.take()
         if self._failure is not None and not events:
             raise self._failure
@@ -202,7 +202,7 @@ class BuildingDecoder:
             raise self._failure
         return self._out.take()
 
-    def _read(self, data: str) -> None:
+    def _read(self, data: str, name: str) -> None:
         raise NotImplementedError
 
     def _close(self) -> None:

@@ -251,8 +251,8 @@ class Decoder(Protocol):
         """True once a terminal event was read; what the server sends after it is ignored."""
         ...
 
-    def feed(self, data: str) -> Sequence[ResponseEvent]:
-        """Decode the data of one server-sent event. Returns its events in order.
+    def feed(self, data: str, name: str = "message") -> Sequence[ResponseEvent]:
+        """Decode one server-sent event: its data, and its name. Returns its events in order.
 
         If a failure comes together with complete items, the items are returned, and the next call of
         `feed` or `end` raises. After `Completed` nothing more is returned.

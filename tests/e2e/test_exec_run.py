@@ -144,6 +144,34 @@ def test_json_prints_events_and_nothing_else(tmp_path: Path) -> None:
     run(test)
 
 
+def named_events(*events: tuple[str, dict[str, Any]]) -> bytes:
+    """A response whose data name no events, as guides show them, with an id for each, as some gateways have."""
+    texts = [f"id: {n}\nevent: {name}\ndata: {json.dumps(d)}" for n, (name, d) in enumerate(events)]
+    body = "".join(f"{text}\n\n" for text in texts).encode()
+    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+
+
+def test_a_server_may_name_events_beside_their_data_alone(tmp_path: Path) -> None:
+    end = ("response.completed", {"id": "r"})
+    call = {**runs("echo called > called"), "arguments": ""}
+    delta = {"delta": runs("echo called > called")["arguments"]}
+    first = named_events(
+        ("response.output_item.added", call),
+        ("response.function_call_arguments.delta", delta),
+        ("response.output_item.done", call),
+        end,
+    )
+    second = named_events(("response.output_item.done", says("Done.")), end)
+
+    async def test() -> None:
+        async with cli(tmp_path, first, second) as program:
+            code, out, err = await program.run("do it")
+            assert (code, out) == (0, "Done.\n"), err
+            assert (program.cwd / "called").read_text(encoding="ascii") == "called\n"
+
+    run(test)
+
+
 def test_without_json_standard_output_is_the_answer(tmp_path: Path) -> None:
     async def test() -> None:
         async with cli(tmp_path, response(says("Dóne."))) as program:

@@ -32,12 +32,18 @@ def answer(
     return httpx.Response(200, headers=headers, content=body())
 
 
-def read(*pieces: bytes | Exception, content_type: str | None = "text/event-stream") -> list[str]:
-    async def main() -> list[str]:
+def events(
+    *pieces: bytes | Exception, content_type: str | None = "text/event-stream"
+) -> list[tuple[str, str]]:
+    async def main() -> list[tuple[str, str]]:
         batches = server_sent_events(answer(pieces, content_type))
-        return [data async for batch in batches for data in batch]
+        return [event async for batch in batches for event in batch]
 
     return asyncio.run(main())
+
+
+def read(*pieces: bytes | Exception, content_type: str | None = "text/event-stream") -> list[str]:
+    return [data for _, data in events(*pieces, content_type=content_type)]
 
 
 def failure(*pieces: bytes | Exception, content_type: str = "text/event-stream") -> ModelError:
@@ -48,8 +54,8 @@ def failure(*pieces: bytes | Exception, content_type: str = "text/event-stream")
 
 def decoded(pieces: Iterable[bytes]) -> list[ResponseEvent]:
     decoder = ResponsesDecoder()
-    events = [event for data in read(*pieces) for event in decoder.feed(data)]
-    return [*events, *decoder.end()]
+    out = [event for name, data in events(*pieces) for event in decoder.feed(data, name)]
+    return [*out, *decoder.end()]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +107,7 @@ def test_broken_connection_is_a_stream_error_after_what_came_before() -> None:
     async def main() -> None:
         body = (b"data: a\n\ndata: b\n", httpx.ReadError("reset by peer"))
         async for batch in server_sent_events(answer(body)):
-            seen.extend(batch)
+            seen.extend(data for _, data in batch)
 
     with pytest.raises(StreamError) as error:
         asyncio.run(main())
@@ -153,9 +159,9 @@ def test_large_line_takes_time_in_proportion_to_its_size() -> None:
 def test_stream_that_is_left_early_closes_nothing_it_does_not_own() -> None:
     async def main() -> None:
         response = answer([b"data: a\n\n", b"data: b\n\n"])
-        events = server_sent_events(response)
-        assert await anext(events) == ["a"]
-        await events.aclose()
+        batches = server_sent_events(response)
+        assert await anext(batches) == [("message", "a")]
+        await batches.aclose()
         assert not response.is_closed
 
     asyncio.run(main())
@@ -197,6 +203,8 @@ _LINES = st.sampled_from(
         "data",
         "data:  c",
         "event: x",
+        "event:y",
+        "event",
         "event: data: y",
         ": data: d",
         "id: 1",
@@ -218,7 +226,7 @@ def test_events_are_split_as_httpx_sse_splits_them(
     body = "".join(f"{line}{end}" for line in ["data: first", "", *lines, "", ""]).encode()
     places = sorted({0, *(cut for cut in cuts if cut < len(body)), len(body)})
     pieces = [body[start:stop] for start, stop in itertools.pairwise(places)]
-    events = httpx_sse.EventSource(
+    expected = httpx_sse.EventSource(
         httpx.Response(200, headers={"content-type": "text/event-stream"}, content=body)
     ).iter_sse()
-    assert read(*pieces) == [event.data for event in events if event.data]
+    assert events(*pieces) == [(each.event, each.data) for each in expected if each.data]

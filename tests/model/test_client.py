@@ -47,7 +47,7 @@ class FakeDecoder:
         self.finished = False
         self._is_cut = False
 
-    def feed(self, data: str) -> Sequence[ResponseEvent]:
+    def feed(self, data: str, name: str = "message") -> Sequence[ResponseEvent]:
         if data.startswith("fail"):
             raise ModelError(f"{data}ed for good")
         self._is_cut = data == "cut"

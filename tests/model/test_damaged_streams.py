@@ -46,8 +46,8 @@ def read(wire: Wire, body: bytes) -> Read:
     async def main() -> None:
         decoder = wire.decoder(prompt("damaged"))
         async for batch in server_sent_events(httpx.Response(200, content=pieces())):
-            for data in batch:
-                events.extend(decoder.feed(data))
+            for name, data in batch:
+                events.extend(decoder.feed(data, name))
             if decoder.finished:
                 break
         events.extend(decoder.end())

@@ -51,9 +51,9 @@ class AnthropicDecoder(BuildingDecoder):
         self._stop_details: JsonObject = {}
         self._usage: dict[str, int] = {}
 
-    def _read(self, data: str) -> None:
+    def _read(self, data: str, name: str) -> None:
         if (event := parse_event(data)) is not None:
-            self._take(event)
+            self._take({"type": name, **event})
 
     def _close(self) -> None:
         if self._stop_reason:

@@ -58,7 +58,7 @@ class ChatDecoder(BuildingDecoder):
         self._reason: str | None = None
         self._usage: JsonObject = {}
 
-    def _read(self, data: str) -> None:
+    def _read(self, data: str, name: str) -> None:  # noqa: ARG002 - its events have no names
         if data.strip() == "[DONE]":
             self._finish("[DONE] came before the end of the answer")
         elif (chunk := parse_event(data)) is not None:

@@ -1,7 +1,7 @@
 """Turns the events of one Responses API stream into `ResponseEvent`s, whichever of them the server sends.
 
 Specification: https://platform.openai.com/docs/api-reference/responses-streaming. Events are told apart by
-the `type` in their data. What a server leaves out is made up from what it did send: items from deltas, or
+the `type` in their data, or else by their name. What a server leaves out is made up from what it did send: items from deltas, or
 from the terminal response alone.
 """
 
@@ -63,7 +63,7 @@ class ResponsesDecoder:
         self._slots = SlotTable()
         self._out: list[stream.ResponseEvent] = []
 
-    def feed(self, data: str) -> Sequence[stream.ResponseEvent]:
+    def feed(self, data: str, name: str = "message") -> Sequence[stream.ResponseEvent]:
         if self.finished:
             return self.end()
         text, index = peek(data) or (None, -1)
@@ -76,7 +76,7 @@ class ResponsesDecoder:
             return ()
         out = self._out = []
         try:
-            self._take(event)
+            self._take(_typed(event, name))
         except MalformedItem as error:
             self._fail(self._failure or error)
         if self._failure is not None and not any(isinstance(e, stream.OutputItemDone) for e in out):
@@ -94,7 +94,7 @@ class ResponsesDecoder:
         kind = event.get("type")
         match kind:
             case "response.created":
-                self._created(object_field(event, "response"))
+                self._created(object_field(event, "response") or event)
             case "response.output_item.added":
                 self._item_added(event)
             case "response.output_item.done":
@@ -232,6 +232,17 @@ class ResponsesDecoder:
                 end_turn if isinstance(end_turn, bool) else None,
             )
         )
+
+
+def _typed(event: JsonObject, name: str) -> JsonObject:
+    """The event as one of the type that its name says, if its data name none or are those of an item alone."""
+    kind = event.get("type", "")
+    if isinstance(kind, str) and kind.startswith(("response.", "error")):
+        return event
+    if name.startswith("response.output_item.") and "item" not in event:
+        return {"type": name, "output_index": event.pop("output_index", None), "item": event}
+    is_named = not kind and name.startswith(("response.", "error"))
+    return {**event, "type": name} if is_named else event
 
 
 def _is_spoken(item: JsonObject) -> bool:

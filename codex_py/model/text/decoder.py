@@ -52,8 +52,8 @@ class TextToolsDecoder:
     def finished(self) -> bool:
         return self._inner.finished
 
-    def feed(self, data: str) -> Sequence[stream.ResponseEvent]:
-        return self._read(self._inner.feed(data))
+    def feed(self, data: str, name: str = "message") -> Sequence[stream.ResponseEvent]:
+        return self._read(self._inner.feed(data, name))
 
     def end(self) -> Sequence[stream.ResponseEvent]:
         return self._read(self._inner.end())

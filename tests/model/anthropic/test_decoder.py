@@ -77,6 +77,16 @@ def decode(*events: dict[str, Any]) -> list[ResponseEvent]:
     return [*out, *reader.end()]
 
 
+def test_the_name_of_an_event_is_its_type_where_the_data_have_none() -> None:
+    reader = decoder()
+    events = [START, *text(0, "Hello"), reason("end_turn"), STOP]
+    named = [(event.pop("type"), event) for event in json.loads(json.dumps(events))]
+    out = [each for name, event in named for each in reader.feed(json.dumps(event), name)]
+    (message,) = items([*out, *reader.end()])
+    assert isinstance(message, Message)
+    assert message.text == "Hello"
+
+
 def items(events: list[ResponseEvent]) -> list[ResponseItem]:
     return [event.item for event in events if isinstance(event, OutputItemDone)]
 
