@@ -11,7 +11,7 @@ from codex_py.testing import RecordedRequest, ScriptedServer, ev_completed, ev_c
 from tests.support.agents import AgentServer, calls, is_child, says, texts, waits
 from tests.support.hooks import DONE, command, configure, group, note
 from tests.support.lifeline import Lifeline
-from tests.support.program import Workplace, run_codex_py
+from tests.support.program import Workplace, jsonl, run_codex_py
 
 BYPASS = "--dangerously-bypass-hook-trust"
 
@@ -165,6 +165,44 @@ def test_agents_that_an_agent_starts_have_the_hooks_of_the_session(place: Workpl
         item for request in server.of_children() for item in request.input if "output" in item
     ]
     assert "Command blocked by PreToolUse hook: no." in str(outputs)
+
+
+_AT_END = [{"type": "command", "command": "touch ended; exit 3", "timeout": 3}, "sleep 60"]
+_LATE = [
+    "The SessionEnd hook 'sleep 60' did not end within 1 s, and was stopped.",
+    "The SessionEnd hook 'touch ended; exit 3' exited with code 3.",
+]
+
+
+def test_what_fails_after_the_turn_is_told_behind_no_last_event(place: Workplace) -> None:
+    wait = "until [ -e ended ]; do sleep 0.05; done; exit 4"
+    late: dict[str, Any] = {"type": "command", "command": wait, "async": True}
+    configure(place, {"Stop": [late], "SessionEnd": _AT_END})
+    with ScriptedServer([DONE, DONE]) as server:
+        outcome = place.run(server, BYPASS, "go")
+        (place.cwd / "ended").unlink()
+        shown = run_codex_py(["exec", "--skip-git-repo-check", BYPASS, "go"], place.home, place.cwd)
+    assert (outcome.code, outcome.types[-1]) == (0, "turn.completed")
+    told = [f"warning: {text}" for text in (*_LATE, f"The Stop hook {wait!r} exited with code 4.")]
+    assert sorted(outcome.err.splitlines()) == told
+    assert set(told) <= set(shown.stderr.decode().splitlines())
+
+
+def test_what_fails_after_an_interrupted_turn_is_told_behind_no_last_event(
+    place: Workplace, tmp_path: Path
+) -> None:
+    configure(place, {"SessionEnd": _AT_END})
+    with Lifeline(tmp_path) as lifeline:
+        with ScriptedServer([command(f"{lifeline.hold} sleep 300")]) as server:
+            place.configure(server)
+            with place.start(BYPASS, "go") as program:
+                lifeline.wait_until_up()
+                program.send_signal(signal.SIGINT)
+                out, err = program.communicate(timeout=20)
+        lifeline.wait_until_dead()
+    assert program.returncode == 130
+    assert jsonl(out)[-1]["type"] == "turn.failed"
+    assert sorted(err.decode().splitlines()) == [f"warning: {text}" for text in _LATE]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

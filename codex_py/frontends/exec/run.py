@@ -32,7 +32,16 @@ from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import Style, printable, wants_color
 from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session
 from codex_py.protocol.event_data import event_data
-from codex_py.protocol.events import AgentEvent, Error, Event, EventSink, ThreadStarted, TurnFailed
+from codex_py.protocol.events import (
+    AgentEvent,
+    Error,
+    ErrorItem,
+    Event,
+    EventSink,
+    ItemCompleted,
+    ThreadStarted,
+    TurnFailed,
+)
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.plans import proposed_plan
@@ -83,6 +92,8 @@ class ExecRun:
         if arguments.experimental_json:
             lines = partial(self._tell_sdk, lines)
         self.sink = self.human or lines
+        self._is_over = False
+        """The last turn has ended."""
 
     async def _work(self) -> int:
         prompt = None if self.prompt is None else asyncio.wrap_future(self.prompt)
@@ -95,7 +106,7 @@ class ExecRun:
                 opening = open_session(
                     self.config,
                     self._session_options(),
-                    self.sink,
+                    self._pass_on,
                     environment=self.environment,
                     elicitor=self.elicitor,
                 )
@@ -112,7 +123,10 @@ class ExecRun:
                 return ExitCode.DONE
             asyncio.get_running_loop().call_later(_COLLECT_AFTER_S, _collect_garbage)
             images = self.arguments.images
-            result = await session.run_turn(text, images=images, output_schema=self.schema)
+            try:
+                result = await session.run_turn(text, images=images, output_schema=self.schema)
+            finally:
+                self._is_over = True
         error = result.error
         if error is not None and error.code != "schema":
             return error.exit_code
@@ -133,6 +147,14 @@ class ExecRun:
         if (tree := await entering) is not None:
             self.config = tree.config(self.config, self.environment)
             self.sink = partial(_in_worktree, self.sink, str(tree.path))
+
+    def _pass_on(self, event: Event) -> None:
+        """Late warnings, such as those of `SessionEnd` hooks, are no events: a stream ends with the end of the turn."""
+        match event:
+            case ItemCompleted(ErrorItem(message=message)) if self._is_over:
+                self._warn(message)
+            case _:
+                self.sink(event)
 
     def _warn(self, text: str) -> None:
         self.stderr.write_text(f"warning: {printable(text)}\n")
