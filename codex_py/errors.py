@@ -38,6 +38,8 @@ class ExitCode(IntEnum):
     DONE = 0
     TURN_FAILED = 1
     USAGE = 2
+    GATE = 3
+    """An extension, such as the `Stop` hooks, did not accept the result after its last round."""
     SCHEMA = 4
     """The final answer breaks `--output-schema`."""
     DENIED = 5

@@ -16,7 +16,7 @@ _DOCUMENT: Final[Table] = {
     "hooks": {**dict.fromkeys(HOOK_EVENTS, HOOKS), "*": "any"},
 }
 """A file of JSON."""
-_KNOWN: Final = {name.lower(): name for name in (*HOOK_EVENTS, "state", "claude")}
+_KNOWN: Final = {name.lower(): name for name in (*HOOK_EVENTS, "state", "claude", "stop_rounds")}
 _MOST_UNKNOWN: Final = 100
 """To look for what one may mean takes some 0.3 ms, and the place of one as long as the file is."""
 _CLAUDE_EVENTS: Final = (

@@ -152,6 +152,7 @@ KEYS: Final[Table] = {
         "state": {"*": {"trusted_hash": "string", "enabled": "boolean", "*": "any"}},
         # Ours, not Codex's.
         "claude": "boolean",
+        "stop_rounds": "count",
         "*": "any",
     },
     # Ours, not Codex's.

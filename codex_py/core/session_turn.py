@@ -7,7 +7,7 @@ from typing import Any
 from codex_py.core.compact import Compactor
 from codex_py.core.parts import SessionParts
 from codex_py.core.turn import RetryBudget
-from codex_py.errors import CodexError, ModelError, PromptRefused
+from codex_py.errors import CodexError, ExitCode, ModelError, PromptRefused
 from codex_py.protocol import events
 from codex_py.protocol.approval import Denied
 from codex_py.protocol.extension import TurnStart, TurnStop
@@ -15,9 +15,6 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.prompts import Note, UserPrompt
 from codex_py.protocol.stream import Prompt, Usage
 from codex_py.protocol.tools import ToolCall
-
-_MAX_ROUNDS = 20
-"""How often extensions may keep the agent going in one turn."""
 
 
 @frozen
@@ -30,7 +27,7 @@ class TurnResult:
     denied: bool = False
     """True if a policy, or the user, refused a call."""
     exit_code: int = 0
-    """The exit code that an extension sets for a turn that completed."""
+    """The exit code that an extension sets for a turn that completed; 3 if one was overridden, see `Extension.before_stop`."""
 
     def raise_for_error(self) -> None:
         """Raises `error`, a `CodexError`, if the turn failed."""
@@ -75,8 +72,8 @@ class SessionTurn:
         self._ran = ran
         self._output_schema = output_schema
         self._last_message: str | None = None
-        self._rounds = 0
-        """How often `before_stop` of an extension continued the turn."""
+        self.overridden: events.StopOverridden | None = None
+        """An extension wanted to continue the turn that ends."""
         task = asyncio.current_task()
         assert task is not None
         self._task: asyncio.Task[Any] = task
@@ -163,7 +160,7 @@ class SessionTurn:
         return self._task.cancelling() > self._cancellations
 
     def result(self, error: CodexError | None, facts: Mapping[str, Any]) -> TurnResult:
-        exit_code: int = facts.get("exit_code") or 0
+        exit_code: int = facts.get("exit_code") or (ExitCode.GATE if self.overridden else 0)
         usage = self._parts.usage
         return TurnResult(self._last_message, usage, error, self.denied.calls > 0, exit_code)
 
@@ -189,15 +186,17 @@ class SessionTurn:
 
     async def _extensions_continue(self) -> bool:
         parts = self._parts
-        stop = TurnStop(self.start, self._last_message, self._rounds)
-        note = await parts.extension.before_stop(stop)
-        if note is not None and self._rounds == _MAX_ROUNDS:
-            parts.thread.warn(f"The agent was kept going {_MAX_ROUNDS} times: the turn ends now.")
-        elif note is not None:
-            self._rounds += 1
-            parts.log.tell([note])
+        wanted = await parts.extension.before_stop(TurnStop(self.start, self._last_message))
+        if isinstance(wanted, Note):
+            parts.log.tell([wanted])
             return True
         # The user may have steered the turn meanwhile.
+        if wanted is not None and not parts.steered:
+            self.overridden = wanted
+            rounds = f"as often as allowed ({wanted.rounds})"
+            parts.thread.warn(
+                f"The agent was kept going {rounds}, and the turn ends: {wanted.reason}"
+            )
         return bool(parts.steered)
 
     async def _make_room(self, pending: str = "") -> None:

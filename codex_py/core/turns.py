@@ -191,7 +191,8 @@ class Turns:
         emit = self._parts.thread.emit
         if error is None:
             denied = turn.denied if turn.denied.calls else None
-            emit(_with_facts(events.TurnCompleted(self._parts.usage, denied=denied), facts))
+            end = events.TurnCompleted(self._parts.usage, denied=denied, stop=turn.overridden)
+            emit(_with_facts(end, facts))
             return
         info = events.ErrorInfo(str(error), error.code, error.retryable, error.status)
         emit(events.Error(info.message, info.code, info.retryable, info.http_status))

@@ -226,6 +226,14 @@ class ItemCompleted:
 
 
 @frozen
+class StopOverridden:
+    """An extension, such as the `Stop` hooks, still wanted more work of the agent when its rounds were used up."""
+
+    rounds: int
+    reason: str
+
+
+@frozen
 class TurnCompleted:
     type: ClassVar = "turn.completed"
     usage: Usage
@@ -233,6 +241,7 @@ class TurnCompleted:
     diff: str | None = field(default=None, metadata={"json": "unless none"})
     """All changes by patches of the turn, git style; None if they changed nothing."""
     denied: Denied | None = field(default=None, metadata={"json": "unless none"})
+    stop: StopOverridden | None = field(default=None, metadata={"json": "unless none"})
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any], metadata={"json": "inline"})
     """Further fields of extensions; see `Extension.turn_facts`."""
 

@@ -20,6 +20,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
@@ -27,7 +28,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 from codex_py.errors import CodexError, ModelError
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.dispatch import Dispatch, Tool
-from codex_py.protocol.events import Event, EventSink, UsageReported
+from codex_py.protocol.events import Event, EventSink, StopOverridden, UsageReported
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note, PastPrompt, UserPrompt
@@ -66,8 +67,13 @@ class TurnStop:
 
     turn: TurnStart
     last_message: str | None
-    rounds: int
-    """How often `before_stop` has continued this turn."""
+    rounds: int = 0
+    """How often this extension has continued the turn."""
+    rounds_left: int = 0
+    """How often it still may. 1: a note starts the last round; 0: a note does not continue the turn."""
+
+
+StopCheck: TypeAlias = Callable[[TurnStop], Awaitable[Note | StopOverridden | None]]
 
 
 @frozen
@@ -209,9 +215,11 @@ class Extension:
     turn completes instead."""
     before_request: Callable[[], Awaitable[Sequence[Note]]] = _no_notes
     """Notes before each request of a turn."""
-    before_stop: Callable[[TurnStop], Awaitable[Note | None]] = _nothing
-    """A note continues the turn, a bounded number of times. Extensions are called in order, and the first note wins. Not
-    called after a failure."""
+    before_stop: StopCheck = _nothing
+    """A note continues the turn. Extensions are called in order, and the first note wins. A note after the last round is
+    overridden: if the turn ends now, its last event says so, and `exec` exits with 3. Not called after a failure."""
+    max_rounds: int = 20
+    """How often `before_stop` may continue a turn."""
     around_turn: Callable[[TurnStart], _Context] = _no_context
     """Left before the terminal event of the turn, on every path. It must not suppress exceptions."""
     around_compaction: Callable[[Compaction], _Context] = _no_context
@@ -247,7 +255,8 @@ def combined(extensions: Sequence[Extension]) -> Extension:
         context=lambda occasion: [note for each in extensions for note in each.context(occasion)],
         before_prompt=_all([each.before_prompt for each in extensions]),
         before_request=_all([each.before_request for each in extensions]),
-        before_stop=_first([each.before_stop for each in extensions]),
+        before_stop=_bounded_rounds(extensions),
+        max_rounds=sum(each.max_rounds for each in extensions),
         around_turn=lambda turn: _nested(each.around_turn(turn) for each in extensions),
         around_compaction=lambda compaction: _nested(
             each.around_compaction(compaction) for each in extensions
@@ -271,6 +280,29 @@ def _first(functions: Sequence[Callable[..., Awaitable[Any]]]) -> Callable[..., 
         return found
 
     return first
+
+
+def _bounded_rounds(extensions: Sequence[Extension]) -> StopCheck:
+    turn: TurnStart | None = None
+    rounds: list[int] = []
+
+    async def before_stop(stop: TurnStop) -> Note | StopOverridden | None:
+        nonlocal turn, rounds
+        if stop.turn is not turn:
+            turn, rounds = stop.turn, [0] * len(extensions)
+        overridden: StopOverridden | None = None
+        for number, each in enumerate(extensions):
+            used, left = rounds[number], each.max_rounds - rounds[number]
+            wanted = await each.before_stop(replace(stop, rounds=used, rounds_left=left))
+            if isinstance(wanted, Note):
+                if left > 0:
+                    rounds[number] += 1
+                    return wanted
+                wanted = StopOverridden(used, wanted.text)
+            overridden = overridden or wanted
+        return overridden
+
+    return before_stop
 
 
 def _all(

@@ -40,6 +40,7 @@ from codex_py import (
     TurnStart,
     TurnStop,
     UserPrompt,
+    combined,
     load_config,
     open_session,
     tool,
@@ -317,7 +318,8 @@ def test_an_extension_keeps_the_agent_going_once(place: Workplace) -> None:
         assert [past.prompt.text for past in session.past_prompts()] == ["go"]
 
     talk = run(place, [says("done"), says("tested")], feature, work=work)
-    assert [(stop.last_message, stop.rounds) for stop in stops] == [("done", 0), ("tested", 1)]
+    seen = [(stop.last_message, stop.rounds, stop.rounds_left) for stop in stops]
+    assert seen == [("done", 0, 20), ("tested", 1, 19)]
     assert talk.texts(1)[-1] == ("user", "<note>\nRun the tests first.\n</note>")
 
 
@@ -329,8 +331,51 @@ def test_an_agent_is_not_kept_going_for_ever(place: Workplace) -> None:
         return Extension(before_stop=before_stop)
 
     talk = run(place, [says("done")] * 21, feature)
-    assert (talk.result.error, len(talk.requests)) == (None, 21)
-    assert talk.warnings == ["The agent was kept going 20 times: the turn ends now."]
+    assert (talk.result.error, talk.result.exit_code, len(talk.requests)) == (None, 3, 21)
+    assert talk.warnings == [
+        "The agent was kept going as often as allowed (20), and the turn ends: More."
+    ]
+
+
+def test_each_extension_has_rounds_of_its_own(place: Workplace) -> None:
+    left: dict[str, list[int]] = {"quiet": [], "first": [], "second": []}
+
+    def feature(name: str, rounds: int, *, wants: int = 100) -> Extension:
+        async def before_stop(stop: TurnStop) -> Note | None:
+            left[name].append(stop.rounds_left)
+            return Note(name) if stop.rounds < wants else None
+
+        return Extension(before_stop=before_stop, max_rounds=rounds)
+
+    async def work(session: Session) -> None:
+        for _ in range(2):
+            for each in left.values():
+                each.clear()
+            result = await session.run_turn("go")
+            assert result.exit_code == 3
+            # The second one is asked also when the first one is overridden; its note is the reason.
+            expected = {"quiet": [1, 1, 1, 1], "first": [2, 1, 0, 0], "second": [1, 0]}
+            assert left == expected
+
+    talk = run(
+        place,
+        [says("done")] * 8,
+        lambda _: feature("quiet", 1, wants=0),
+        lambda _: combined([feature("first", 2), feature("second", 1)]),
+        work=work,
+    )
+    assert [(end.stop.rounds, end.stop.reason) for end in talk.ends] == [(2, "first")] * 2
+
+
+def test_an_extension_that_is_content_in_the_end_was_not_overridden(place: Workplace) -> None:
+    def feature(_: Thread) -> Extension:
+        async def before_stop(stop: TurnStop) -> Note | None:
+            return Note("More.") if stop.rounds_left else None
+
+        return Extension(before_stop=before_stop, max_rounds=2)
+
+    talk = run(place, [says("done")] * 3, feature)
+    assert (talk.result.exit_code, talk.warnings) == (0, [])
 
 
 def test_an_extension_answers_in_place_of_the_approver_and_is_asked_once(place: Workplace) -> None:

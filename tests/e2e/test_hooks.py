@@ -167,6 +167,24 @@ def test_agents_that_an_agent_starts_have_the_hooks_of_the_session(place: Workpl
     assert "Command blocked by PreToolUse hook: no." in str(outputs)
 
 
+def test_a_stop_hook_that_is_overridden_fails_the_run(place: Workplace) -> None:
+    configure(place, {"Stop": ["echo 'tests fail' >&2; exit 2"]})
+    bound = ("-c", "hooks.stop_rounds=1")
+    with ScriptedServer([DONE] * 4) as server:
+        outcome = place.run(server, BYPASS, *bound, "go")
+        shown = run_codex_py(
+            ["exec", "--skip-git-repo-check", BYPASS, *bound, "go"], place.home, place.cwd
+        )
+    assert (outcome.code, shown.returncode) == (3, 3)
+    assert outcome.events[-1]["type"] == "turn.completed"
+    assert outcome.events[-1]["stop"] == {"rounds": 1, "reason": "tests fail"}
+    warning = "The agent was kept going as often as allowed (1), and the turn ends: tests fail"
+    assert [item["message"] for item in outcome.items if item["type"] == "error"][1:] == [warning]
+    assert f"warning: {warning}" in shown.stderr.decode()
+    # The answer is there all the same.
+    assert shown.stdout == b"done\n"
+
+
 _AT_END = [{"type": "command", "command": "touch ended; exit 3", "timeout": 3}, "sleep 60"]
 _LATE = [
     "The SessionEnd hook 'sleep 60' did not end within 1 s, and was stopped.",

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from codex_py.app.loading import load
@@ -31,17 +30,8 @@ from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import Style, printable, wants_color
 from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session
+from codex_py.protocol import events
 from codex_py.protocol.event_data import event_data
-from codex_py.protocol.events import (
-    AgentEvent,
-    Error,
-    ErrorItem,
-    Event,
-    EventSink,
-    ItemCompleted,
-    ThreadStarted,
-    TurnFailed,
-)
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.plans import proposed_plan
@@ -88,10 +78,8 @@ class ExecRun:
         style = Style(color=wants_color(arguments.color, environment, isatty=os.isatty(2)))
         shows = not self.config.hide_agent_reasoning
         self.human = None if arguments.json else HumanText(stderr, style, show_reasoning=shows)
-        lines: EventSink = JsonLines(self.stdout, agents=arguments.agent_events)
-        if arguments.experimental_json:
-            lines = partial(self._tell_sdk, lines)
-        self.sink = self.human or lines
+        self.sink = self.human or JsonLines(self.stdout, agents=arguments.agent_events)
+        self._worktree: str | None = None
         self._is_over = False
         """The last turn has ended."""
 
@@ -133,7 +121,7 @@ class ExecRun:
         self._deliver(result)
         if error is not None:
             if self.human is None:
-                self.sink(Error(str(error), error.code))
+                self.sink(events.Error(str(error), error.code))
             raise error
         if result.exit_code:
             return result.exit_code
@@ -146,27 +134,25 @@ class ExecRun:
         entering = enter_worktree(stack, self.arguments, self.config, self.environment, self._warn)
         if (tree := await entering) is not None:
             self.config = tree.config(self.config, self.environment)
-            self.sink = partial(_in_worktree, self.sink, str(tree.path))
+            self._worktree = str(tree.path)
 
-    def _pass_on(self, event: Event) -> None:
-        """Late warnings, such as those of `SessionEnd` hooks, are no events: a stream ends with the end of the turn."""
+    def _pass_on(self, event: events.Event) -> None:
+        is_aborted = self.interruption.signal == signal.SIGTERM
         match event:
-            case ItemCompleted(ErrorItem(message=message)) if self._is_over:
+            case events.ItemCompleted(events.ErrorItem(message=message)) if self._is_over:
+                # Late, such as one of a `SessionEnd` hook: the end of the turn is the last event.
                 self._warn(message)
+            case events.TurnFailed() if self.arguments.experimental_json and is_aborted:
+                # The SDKs of Codex send SIGTERM to abort a turn. They throw an `AbortError` when the stream ends, but
+                # another error if they read this first. Codex itself prints nothing then.
+                pass
+            case events.ThreadStarted() if self._worktree is not None:
+                self.sink(replace(event, worktree=self._worktree))
             case _:
                 self.sink(event)
 
     def _warn(self, text: str) -> None:
         self.stderr.write_text(f"warning: {printable(text)}\n")
-
-    def _tell_sdk(self, sink: EventSink, event: Event) -> None:
-        """Leave out the `turn.failed` of a turn that SIGTERM ended: the `error` before it is its last event.
-
-        The SDKs of Codex send SIGTERM to abort a turn. They throw an `AbortError` when the stream ends, but
-        another error if they read `turn.failed` first. Codex itself prints nothing then.
-        """
-        if not (isinstance(event, TurnFailed) and self.interruption.signal == signal.SIGTERM):
-            sink(event)
 
     def _warn_in_session(self, text: str) -> None:
         self._session.warn(text)
@@ -226,10 +212,6 @@ class ExecRun:
         raise CodexError(f"Failed to write to standard output: {failure.strerror}", code="stdout")
 
 
-def _in_worktree(sink: EventSink, path: str, event: Event) -> None:
-    sink(replace(event, worktree=path) if isinstance(event, ThreadStarted) else event)
-
-
 def _collect_garbage() -> None:
     # Loaded modules stay: the collector need not look at them again.
     gc.freeze()
@@ -244,9 +226,9 @@ class JsonLines:
         self._stream = stream
         self._agents = agents
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: events.Event) -> None:
         of_agent: dict[str, str] = {}
-        if isinstance(event, AgentEvent) and self._agents:
+        if isinstance(event, events.AgentEvent) and self._agents:
             of_agent = {"thread_id": event.thread_id}
             event = event.event
         if (data := event_data(event)) is not None:

@@ -160,10 +160,25 @@ def test_a_hook_prompt_is_no_prompt_of_the_user(place: Workplace) -> None:
 
 
 def test_a_stop_hook_that_always_refuses_is_bounded(place: Workplace) -> None:
-    hooked = run(place, {"Stop": ["echo again >&2; exit 2"]}, [DONE] * 30)
+    hooked = run(place, {"Stop": ["echo 'a < b' >&2; exit 2", "echo c >&2; exit 2"]}, [DONE] * 30)
     assert len(hooked.requests) == 21
-    assert hooked.results[0].error is None
-    assert hooked.warnings == ["The agent was kept going 20 times: the turn ends now."]
+    (result,) = hooked.results
+    assert (result.error, result.exit_code) == (None, 3)
+    assert hooked.warnings == [
+        "The agent was kept going as often as allowed (20), and the turn ends: a < b\nc"
+    ]
+
+
+@pytest.mark.parametrize("rounds", [0, 2])
+def test_the_configuration_bounds_the_rounds_of_stop_hooks(place: Workplace, rounds: int) -> None:
+    own = place.home / "codex-py"
+    own.mkdir()
+    (own / "config.toml").write_text(f"[hooks]\nstop_rounds = {rounds}\n", encoding="utf-8")
+    hooked = run(place, {"Stop": [f"{note('stop')}; echo again >&2; exit 2"]}, [DONE] * 9)
+    assert len(hooked.requests) == rounds + 1
+    active = [given["stop_hook_active"] for given in hooked.given("stop")]
+    assert active == [False, *[True] * rounds]
+    assert hooked.results[0].exit_code == 3
 
 
 def test_a_hook_that_stops_wins_over_one_that_refuses(place: Workplace) -> None:

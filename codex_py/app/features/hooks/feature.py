@@ -12,6 +12,7 @@ from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.hooks import Hook, Hooks, find_hooks
 from codex_py.errors import CodexError, TurnSkipped
+from codex_py.protocol.events import StopOverridden
 from codex_py.protocol.extension import (
     Compaction,
     Extension,
@@ -64,6 +65,7 @@ class HooksFeature:
             context=at.context,
             before_prompt=at.before_prompt,
             before_stop=at.before_stop,
+            max_rounds=self._setup.config.values.get("hooks", {}).get("stop_rounds", 20),
             around_turn=at.around_turn,
             around_compaction=at.around_compaction,
             around_session=at.around_session,
@@ -119,18 +121,19 @@ class _SessionEvents:
         self._skip_if_ended(runs, "the prompt", is_told=turn is None or turn.prompt is not prompt)
         return notes_of(runs)
 
-    async def before_stop(self, stop: TurnStop) -> Note | None:
+    async def before_stop(self, stop: TurnStop) -> Note | StopOverridden | None:
         """Each refusal becomes a message, and all of them one more round."""
         event, name = ("SubagentStop", "subagent-stop") if self._is_child else ("Stop", "stop")
         runs = await self._run(
-            event,
-            stop_hook_active=stop.rounds > 0,
-            last_assistant_message=stop.last_message,
+            event, stop_hook_active=stop.rounds > 0, last_assistant_message=stop.last_message
         )
-        if any(run.answer.stop for run in runs):
+        refusals = [(run, run.answer.refusal) for run in runs if run.answer.refusal]
+        if not refusals or any(run.answer.stop for run in runs):
             return None
-        first, *others = [_hook_prompt(name, run) for run in runs if run.answer.refusal] or [None]
-        for note in filter(None, others):
+        if not stop.rounds_left:
+            return StopOverridden(stop.rounds, "\n".join(reason for _, reason in refusals))
+        first, *others = [_hook_prompt(name, *refusal) for refusal in refusals]
+        for note in others:
             self._thread.tell(note)
         return first
 
@@ -167,8 +170,7 @@ class _SessionEvents:
             raise TurnSkipped(text)
 
 
-def _hook_prompt(name: str, run: HookRun) -> Note:
-    entities = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-    reason = (run.answer.refusal or "").translate(entities)
+def _hook_prompt(name: str, run: HookRun, reason: str) -> Note:
+    reason = reason.translate(str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"}))
     run_id = f"{name}:{run.hook.number}:{run.hook.source}"
     return Note(f'<hook_prompt hook_run_id="{run_id}">{reason}</hook_prompt>', "user")
