@@ -62,7 +62,7 @@ class Placeholders:
 
     def remove_leftovers(self) -> None:
         """Remove the placeholders of agents that were killed."""
-        if self._listed is None or not self._listed.exists():
+        if self._listed is None or not self._listed.is_file():
             return
         with suppress(OSError), locked(self._listed, _LIST_TIMEOUT_S, is_file=True):
             names = set(self._listed.read_bytes().split(b"\0")[:-1])

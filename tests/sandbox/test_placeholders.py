@@ -197,9 +197,16 @@ def test_what_a_killed_agent_left_is_taken_away_from_elsewhere(tmp_path: Path) -
     assert [name for name in listed.read_bytes().split(b"\0") if b".aws" in name] == []
 
 
-def test_a_list_that_cannot_be_kept_hinders_nothing(tmp_path: Path, held: Path) -> None:
+@pytest.mark.parametrize("is_pipe", [False, True])
+def test_a_list_that_cannot_be_kept_hinders_nothing(
+    tmp_path: Path, held: Path, is_pipe: bool
+) -> None:
     listed = tmp_path / "file/listed"
-    listed.parent.touch()
+    if is_pipe:
+        listed.parent.mkdir()
+        os.mkfifo(listed)
+    else:
+        listed.parent.touch()
     placeholders = Placeholders(listed)
     placeholders.remove_leftovers()
     assert placeholders.hold([held]) == [held]
