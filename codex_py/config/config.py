@@ -67,8 +67,8 @@ class Config:
     model_catalog_json: Path | None
     model_fallbacks: tuple[tuple[str, str], ...]
     """Providers and models that take over, in this order, if one fails."""
-    model_prices: Mapping[str, Mapping[str, float]]
-    """Dollars for a million tokens by model: `input`, `cached_input`, `output`."""
+    model_prices: Mapping[str, Mapping[str, float | str]]
+    """Dollars for a million tokens by model: `input`, `cached_input`, `output`; and `same_as`, a known model."""
     service_tier: str | None
     tool_choice: str
     """See `ToolChoice.parse`."""

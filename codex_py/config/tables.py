@@ -100,7 +100,10 @@ MODEL_PROVIDER: Final[Table] = {
     "capabilities": unused("table", {}),
 }
 
-PRICES: Final[Table] = dict.fromkeys(("input", "cached_input", "output"), "price")
+PRICES: Final[Table] = {
+    **dict.fromkeys(("input", "cached_input", "output"), "price"),
+    "same_as": "string",
+}
 
 ROLLOUT_BUDGET: Final[Table] = {
     "enabled": "boolean",

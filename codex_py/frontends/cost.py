@@ -5,10 +5,10 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from codex_py.app.prices import price_of
+from codex_py.app.prices import price_of, unknown_price
 from codex_py.config.config import Config
 from codex_py.frontends.plain_text import cut
-from codex_py.frontends.terminal import aligned, on_one_line
+from codex_py.frontends.terminal import aligned, on_one_line, printable
 from codex_py.protocol.stream import Usage
 from codex_py.rollout.usage import LargeOutput, SessionUsage, UsageRow
 
@@ -27,6 +27,7 @@ class CostReport:
 
     def __init__(self, usage: SessionUsage, config: Config, provider: str) -> None:
         self._usage = usage
+        self._provider = provider
         models = {row.model for row in usage.rows if row.model is not None}
         self._prices = {model: price_of(config, model, provider) for model in sorted(models)}
         self._rows = [(row, self._cost(row)) for row in usage.rows]
@@ -49,12 +50,9 @@ class CostReport:
                 for each in self._usage.outputs
             ]
             lines += ["", *aligned([head, *outputs], right=range(2))]
-        if unknown := [model for model, price in self._prices.items() if price is None]:
-            names = on_one_line(", ".join(unknown))
-            lines += [
-                "",
-                f'The price of {names} is not known: set `input` and `output`, dollars for a million tokens, in [model_prices."MODEL"].',
-            ]
+        for model in (model for model, price in self._prices.items() if price is None):
+            text = printable(unknown_price(model, self._provider))
+            lines += ["", *f"{text[0].upper()}{text[1:]}".splitlines()]
         return [line.rstrip() for line in lines]
 
     def data(self) -> dict[str, Any]:

@@ -226,6 +226,17 @@ def test_the_cost_cannot_be_limited_without_a_price(place: Workplace, settings: 
     assert "[model_prices.m] with `input = 2.0`" in str(caught.value)
 
 
+def test_the_lines_that_price_a_known_model_behind_a_gateway_are_named(place: Workplace) -> None:
+    gateway = ["model_provider=gateway", 'model_providers.gateway={base_url="http://h/", name="g"}']
+    with pytest.raises(ConfigError, match="at 'gateway' is not known") as caught:
+        feature(place, "budget.max_cost=1", "model=gpt-5.5", *gateway)
+    line = 'model_prices."gateway/gpt-5.5"'
+    assert str(caught.value).endswith(f':\n[{line}]\nsame_as = "openai/gpt-5.5"')
+    feature(
+        place, "budget.max_cost=1", "model=gpt-5.5", *gateway, f'{line}.same_as="openai/gpt-5.5"'
+    )
+
+
 # Whole turns.
 
 

@@ -1,7 +1,10 @@
 from pathlib import Path
 
+import pytest
+
 from codex_py.app.prices import price_of
 from codex_py.config.config import Config, load_config
+from codex_py.errors import ConfigError
 from codex_py.model.known_models import Price
 from codex_py.protocol.stream import Usage
 
@@ -26,6 +29,30 @@ def test_a_listed_price_counts_at_its_provider_alone(tmp_path: Path) -> None:
     assert price_of(_config(tmp_path), "gpt-oss:20b", "ollama") is None
     own = 'model_prices."gpt-oss:20b"={input=1, output=2}'
     assert price_of(_config(tmp_path, own), "gpt-oss:20b", "ollama") == Price(1, 1, 2)
+
+
+def test_a_price_may_be_that_of_a_known_model(tmp_path: Path) -> None:
+    same = 'model_prices."gateway/gpt-5.5".same_as="openai/gpt-5.5"'
+    config = _config(tmp_path, same)
+    assert price_of(config, "gpt-5.5", "gateway") == Price(5, 0.5, 30)
+    assert price_of(config, "gpt-5.5", "other") is None
+    dearer = _config(tmp_path, same, 'model_prices."gateway/gpt-5.5".output=40')
+    assert price_of(dearer, "gpt-5.5", "gateway") == Price(5, 0.5, 40)
+    assert price_of(dearer, "gpt-5.5", "openai") == Price(5, 0.5, 30)
+
+
+@pytest.mark.parametrize("target", ["openai/gpt-nope", "gpt-5.5", "b/m", "a/m", "xai/gpt-5.5"])
+def test_a_price_is_that_of_no_unknown_model_and_of_no_other_entry(
+    tmp_path: Path, target: str
+) -> None:
+    path = tmp_path / "config.toml"
+    text = f'[model_prices."a/m"]\nsame_as = "{target}"\n[model_prices."b/m"]\nsame_as = "a/m"\n'
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        price_of(_config(tmp_path), "m", "a")
+    assert str(caught.value) == (
+        f'{path}:2: `model_prices."a/m".same_as`: {target!r} is no PROVIDER/MODEL of `codex-py models list`'
+    )
 
 
 def test_cached_input_has_a_price_of_its_own() -> None:

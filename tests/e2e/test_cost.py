@@ -50,7 +50,12 @@ def test_turns_and_outputs_have_their_tokens_and_prices(place: Workplace) -> Non
         ["total", "3,100", "1,850", "60%", "60"],
     ]
     assert shown[1].split()[6:] == ["-", "Count", "to", "100"]
-    assert shown[-1].startswith("The price of gpt-5.5 is not known: set `input` and `output`")
+    assert shown[-3].startswith(
+        "The price of 'gpt-5.5' at 'mock' is not known; if it is that of openai,"
+    )
+    with (place.home / "config.toml").open("a", encoding="utf-8") as file:
+        file.write("\n".join(shown[-2:]))
+    assert cost(place)["total"]["cost"] == (1250 * 5 + 1850 * 0.5 + 60 * 30) / 1e6
 
 
 def test_counts_that_cannot_be_cost_nothing(place: Workplace) -> None:

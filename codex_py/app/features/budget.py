@@ -14,8 +14,7 @@ from typing import Final
 from codex_py.app.features.budget_meters import Reservation, limit_reached, meters
 from codex_py.app.features.recovery import Recovery
 from codex_py.app.options import SessionSetup
-from codex_py.app.prices import price_of
-from codex_py.config.check import dotted
+from codex_py.app.prices import price_of, unknown_price
 from codex_py.errors import CodexError, ConfigError, ExitCode, ModelError
 from codex_py.model.known_models import Price, known_model
 from codex_py.protocol.extension import Extension, Thread, TurnStop
@@ -191,12 +190,7 @@ class BudgetFeature:
     def _price(self, provider: str, model: str) -> Price:
         if (price := price_of(self._config, model, provider)) is not None:
             return price
-        name = dotted(("model_prices", model))
-        raise ConfigError(
-            f"the cost cannot be limited because the price of {model!r} is not known; write it into"
-            f" config.toml: [{name}] with `input = 2.0`, `cached_input = 0.2` and `output = 10.0`,"
-            " in dollars for a million tokens"
-        )
+        raise ConfigError(f"the cost cannot be limited because {unknown_price(model, provider)}")
 
 
 class _ThreadBudget:

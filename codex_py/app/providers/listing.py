@@ -8,6 +8,7 @@ from codex_py.app.model import named_provider
 from codex_py.app.prices import price_of
 from codex_py.app.providers.local_servers import listed_models
 from codex_py.config.config import Config
+from codex_py.config.model_name import split_model
 from codex_py.errors import ConfigError, ModelError
 from codex_py.instructions import instruction_text
 from codex_py.model.auth import find_key
@@ -68,10 +69,11 @@ def listed_models_of_all(config: Config) -> Sequence[ListedModel]:
     Raises:
         ConfigError: the configured catalogue cannot be read.
     """
+    providers, own = {*BUILT_IN_PROVIDERS, *config.model_providers}, (config.model_provider, "")
     owners = {
         **dict.fromkeys(catalogue(config.model_catalog_json), "openai"),
         **{model.slug: model.provider for model in known_models()},
-        **dict.fromkeys(config.model_prices, config.model_provider),
+        **{name: (split_model(name, providers) or own)[0] for name in config.model_prices},
     }
     outputs = {model.slug: model.output for model in known_models()}
     rows: list[ListedModel] = []
