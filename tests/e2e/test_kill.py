@@ -30,6 +30,7 @@ def says(text: str) -> list[Event]:
     return [*ev_message(text), ev_completed()]
 
 
+pytestmark = pytest.mark.usefixtures("real_processes")
 DONE = says("done")
 PATCH = "*** Begin Patch\n*** Add File: added\n+text\n*** End Patch"
 EVENTS = 30

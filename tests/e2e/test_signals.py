@@ -26,6 +26,7 @@ from tests.support.program import Workplace, jsonl
 from tests.support.tcp_server import tcp_server
 
 Event = dict[str, Any]
+pytestmark = pytest.mark.usefixtures("real_processes")
 DONE = [*ev_message("done"), ev_completed()]
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 

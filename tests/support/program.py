@@ -3,13 +3,13 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from codex_py.testing import ScriptedServer
+from tests.support.codex_process import start_codex_py
 
 _DEADLINE_S = 40.0
 _SETTINGS = ("--skip-git-repo-check", "-s", "danger-full-access")
@@ -22,21 +22,22 @@ def run_codex_py(
     cwd: Path,
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
+    *,
+    real: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run it to its end. `home` becomes `CODEX_HOME`; `env` comes on top of a bare environment.
+    """Run it to its end. `home` becomes `CODEX_HOME`; `env` comes on top of a bare environment. It is started as by `start_codex_py`.
 
     Raises:
         subprocess.TimeoutExpired: it did not end.
     """
-    return subprocess.run(
-        [sys.executable, "-m", "codex_py", *args],
-        cwd=cwd,
-        env=environment(home, env),
-        input=stdin,
-        capture_output=True,
-        timeout=_DEADLINE_S,
-        check=False,
-    )
+    program = start_codex_py(args, cwd, environment(home, env), stdin=subprocess.PIPE, real=real)
+    with program:
+        try:
+            out, err = program.communicate(stdin, _DEADLINE_S)
+        except BaseException:
+            program.kill()
+            raise
+    return subprocess.CompletedProcess(program.args, program.returncode, out, err)
 
 
 def environment(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -132,16 +133,18 @@ class Workplace:
         stdout: int = subprocess.PIPE,
         stderr: int = subprocess.PIPE,
         limit: Callable[[], object] | None = None,
+        real: bool = False,
     ) -> subprocess.Popen[bytes]:
         """The same as `rerun`, not waited for. `limit` runs in the child, before the program."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "codex_py", "exec", "--json", *_SETTINGS, *(args or ["go"])],
-            cwd=self.cwd,
-            env=environment(self.home, env),
+        return start_codex_py(
+            ["exec", "--json", *_SETTINGS, *(args or ["go"])],
+            self.cwd,
+            environment(self.home, env),
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
-            preexec_fn=limit,
+            limit=limit,
+            real=real,
         )
 
     def rollouts(self) -> list[Path]:

@@ -6,7 +6,6 @@ import select
 import signal
 import struct
 import subprocess
-import sys
 import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,10 +15,9 @@ from typing import Any, Final, Self
 
 import pyte
 
-_DEADLINE_S = 20.0
+from tests.support.codex_process import leading_session, start_codex_py
 
-# Makes the terminal on its standard input the controlling one of its session, then becomes the program.
-_BOOTSTRAP = "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); os.execv(sys.argv[1], sys.argv[1:])"
+_DEADLINE_S = 20.0
 
 KEYS: Final = {
     "enter": "\r",
@@ -50,7 +48,9 @@ class PtyProgram:
         *,
         columns: int = 80,
         rows: int = 24,
+        codex_py: bool = False,
     ) -> None:
+        """Start it. With `codex_py`, `argv` has the arguments of `start_codex_py`."""
         self.raw = b""
         """All that the program has written."""
         self.reports_focus = False
@@ -62,15 +62,20 @@ class PtyProgram:
         self.initial_modes: list[Any] = termios.tcgetattr(slave)
         self._slave = slave
         """Kept open, so that the modes can be read when the program has gone."""
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _BOOTSTRAP, *argv],
-            cwd=cwd,
-            env=dict(environment),
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
-        )
+        if codex_py:
+            self.process = start_codex_py(
+                argv, cwd, environment, stdin=slave, stdout=slave, stderr=slave, terminal=True
+            )
+        else:
+            self.process = subprocess.Popen(
+                leading_session(argv),
+                cwd=cwd,
+                env=dict(environment),
+                stdin=slave,
+                stdout=slave,
+                stderr=slave,
+                start_new_session=True,
+            )
 
     def __enter__(self) -> Self:
         return self

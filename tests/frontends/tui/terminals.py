@@ -1,6 +1,5 @@
 """The interactive program against a scripted model."""
 
-import sys
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Protocol
@@ -53,11 +52,12 @@ def starting(place: Workplace) -> Generator[Start]:
                     config.write(f'[projects."{place.cwd}"]\ntrust_level = "trusted"\n')
             variables = {"TERM": "xterm-256color", "LANG": "C.UTF-8", **env}
             program = PtyProgram(
-                [sys.executable, "-m", "codex_py", *args],
+                args,
                 place.cwd,
                 environment(place.home, variables),
                 columns=columns,
                 rows=rows,
+                codex_py=True,
             )
             return stack.enter_context(program)
 
