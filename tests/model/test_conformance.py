@@ -21,6 +21,7 @@ from codex_py.testing import (
     ev_reasoning,
     ev_text_deltas,
 )
+from tests.model.conftest import Reference
 from tests.support.program import Workplace
 from tests.support.wires import (
     ADD,
@@ -73,12 +74,15 @@ SESSIONS: dict[str, list[list[Any]]] = {
 @pytest.mark.parametrize("wire", OTHERS)
 @pytest.mark.parametrize("name", SESSIONS)
 def test_a_session_leaves_behind_what_it_does_with_the_responses_api(
-    ours: AnyWire, reference: AnyWire, name: str, wire: str
+    ours: AnyWire, reference: Reference, name: str, wire: str
 ) -> None:
-    for session, kind in ((ours, wire), (reference, "responses")):
+    def story(session: AnyWire, kind: str) -> None:
         session.prompt(kind, "go", *SESSIONS[name])
-    assert_same(ours, reference)
-    asked, expected = ours.requests[-1], reference.requests[-1]
+
+    story(ours, wire)
+    theirs = reference(f"session: {name}", story)
+    assert_same(ours, theirs)
+    asked, expected = ours.requests[-1], theirs.requests[-1]
     assert results(asked) == results(expected)
     assert images(asked) == images(expected)
 
@@ -135,16 +139,19 @@ ANTHROPIC_CODES = {
 @pytest.mark.parametrize("wire", OTHERS)
 @pytest.mark.parametrize("name", FAILURES)
 def test_a_failure_is_the_same_on_every_wire(
-    ours: AnyWire, reference: AnyWire, name: str, wire: str
+    ours: AnyWire, reference: Reference, name: str, wire: str
 ) -> None:
-    for session, kind in ((ours, wire), (reference, "responses")):
+    def story(session: AnyWire, kind: str) -> None:
         session.prompt(kind, "go", FAILURES[name])
-    found, expected = ours.last["error"], reference.last["error"]
+
+    story(ours, wire)
+    theirs = reference(f"failure: {name}", story)
+    found, expected = ours.last["error"], theirs.last["error"]
     for key in ("retryable", "http_status"):
         assert found[key] == expected[key]
     codes = ANTHROPIC_CODES if "anthropic" in WIRES[wire] else {}
     assert found["code"] == codes.get(name, expected["code"])
-    assert ours.history == reference.history
+    assert ours.history == theirs.history
 
 
 @pytest.mark.parametrize("wire", OTHERS)
@@ -175,16 +182,20 @@ def test_a_text_that_was_complete_when_the_answer_broke_off_is_asked_for_again(
 @pytest.mark.parametrize("wire", OTHERS)
 @pytest.mark.parametrize("at_work", ["command", "answer"])
 def test_an_interrupted_turn_can_be_gone_on_with(
-    ours: AnyWire, reference: AnyWire, at_work: str, wire: str
+    ours: AnyWire, reference: Reference, at_work: str, wire: str
 ) -> None:
     script = {
         "command": ends(*ev_reasoning("Hm."), *runs("c1", "echo up; exec sleep 100", 1)),
         "answer": [*ev_text_deltas(["Half"]), Pause()],
     }
-    for session, kind in ((ours, wire), (reference, "responses")):
+
+    def story(session: AnyWire, kind: str) -> None:
         interrupt(session, kind, script[at_work])
-    assert_same(ours, reference)
-    assert results(ours.requests[-1]) == results(reference.requests[-1])
+
+    story(ours, wire)
+    theirs = reference(f"interrupted: {at_work}", story)
+    assert_same(ours, theirs)
+    assert results(ours.requests[-1]) == results(theirs.requests[-1])
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -215,10 +226,13 @@ def interrupt(session: AnyWire, wire: str, script: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("wire", OTHERS)
-def test_a_session_can_be_resumed(ours: AnyWire, reference: AnyWire, wire: str) -> None:
-    for session, kind in ((ours, wire), (reference, "responses")):
+def test_a_session_can_be_resumed(ours: AnyWire, reference: Reference, wire: str) -> None:
+    def story(session: AnyWire, kind: str) -> None:
         thread = session.prompt(kind, "go", *EVERYTHING)
         session.prompt(kind, "again", ends(*runs("c5", "echo 5")), DONE, resume=thread)
-    assert_same(ours, reference)
-    assert results(ours.requests[-1]) == results(reference.requests[-1])
-    assert images(ours.requests[-1]) == images(reference.requests[-1])
+
+    story(ours, wire)
+    theirs = reference("resumed", story)
+    assert_same(ours, theirs)
+    assert results(ours.requests[-1]) == results(theirs.requests[-1])
+    assert images(ours.requests[-1]) == images(theirs.requests[-1])

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from codex_py.testing import (
     ev_reasoning,
     ev_web_search_call,
 )
+from tests.model.conftest import Reference
 from tests.support.program import Workplace
 from tests.support.wires import (
     DONE,
@@ -38,15 +38,18 @@ OTHERS = list(WIRES)[1:]
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.permutations(MAIN, 2)))
 def test_the_provider_of_a_session_can_be_another_one_for_a_while(
-    ours: AnyWire, reference: AnyWire, first: str, second: str
+    ours: AnyWire, reference: Reference, first: str, second: str
 ) -> None:
-    for session, kinds in ((ours, (first, second)), (reference, ("responses", "responses"))):
-        thread = session.prompt(kinds[0], "go", *EVERYTHING)
-        session.prompt(kinds[1], "again", ends(*runs("c5", "echo 5")), DONE, resume=thread)
-        session.prompt(kinds[0], "and back", DONE, resume=thread)
-    assert_same(ours, reference)
+    def story(session: AnyWire, kind: str, other: str = "responses") -> None:
+        thread = session.prompt(kind, "go", *EVERYTHING)
+        session.prompt(other, "again", ends(*runs("c5", "echo 5")), DONE, resume=thread)
+        session.prompt(kind, "and back", DONE, resume=thread)
+
+    story(ours, first, second)
+    theirs = reference("another provider for a while", story)
+    assert_same(ours, theirs)
     for server in (ours.servers[first], ours.servers[second]):
-        expected = reference.requests[-1 if server is ours.servers[first] else -2]
+        expected = theirs.requests[-1 if server is ours.servers[first] else -2]
         assert results(server.requests[-1]) == results(expected)
         assert images(server.requests[-1]) == images(expected)
     for request in ours.servers[second].requests:
@@ -68,25 +71,29 @@ def test_a_fork_at_another_provider_keeps_what_only_the_first_one_can_read_from_
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.permutations(MAIN, 2)))
 def test_another_provider_can_go_on_in_the_middle_of_a_turn(
-    ours: AnyWire, reference: AnyWire, first: str, second: str
+    ours: AnyWire, reference: Reference, first: str, second: str
 ) -> None:
     down = Reply(status=503, body=b'{"error":{"message":"Down."}}')
     flags = {"model_fallbacks": [{"provider": second, "model": "gpt-5.5"}]}
     ours.servers[second].add(*EVERYTHING[1:])
     thread = ours.prompt(first, "go", EVERYTHING[0], down, flags=flags)
     ours.prompt(first, "again", DONE, resume=thread)
-    thread = reference.prompt("responses", "go", *EVERYTHING)
-    reference.prompt("responses", "again", DONE, resume=thread)
-    assert ours.files == reference.files
-    assert ours.history == reference.history
+
+    def undisturbed(session: AnyWire, kind: str) -> None:
+        thread = session.prompt(kind, "go", *EVERYTHING)
+        session.prompt(kind, "again", DONE, resume=thread)
+
+    theirs = reference("everything, and again", undisturbed)
+    assert ours.files == theirs.files
+    assert ours.history == theirs.history
     # A warning comes on top.
     shown, expected = (
         [{**item, "id": None} for item in session.shown if item["type"] != "error"]
-        for session in (ours, reference)
+        for session in (ours, theirs)
     )
     assert shown == expected
-    assert results(ours.requests[-1]) == results(reference.requests[-1])
-    assert images(ours.requests[-1]) == images(reference.requests[-1])
+    assert results(ours.requests[-1]) == results(theirs.requests[-1])
+    assert images(ours.requests[-1]) == images(theirs.requests[-1])
 
 
 @pytest.mark.parametrize("wire", OTHERS)
@@ -146,25 +153,26 @@ def test_a_history_can_be_compacted(place: Workplace, wire: str) -> None:
 
 
 @pytest.mark.parametrize("wire", OTHERS)
-def test_the_user_can_show_images(ours: AnyWire, reference: AnyWire, wire: str) -> None:
-    for session, kind in ((ours, wire), (reference, "responses")):
+def test_the_user_can_show_images(ours: AnyWire, reference: Reference, wire: str) -> None:
+    def story(session: AnyWire, kind: str) -> None:
         image = session.cwd / "a.png"
         view = ev_function_call("c1", "view_image", {"path": "a.png"})
 
-        async def work(thread: Session, image: Path = image) -> None:
+        async def work(thread: Session) -> None:
             await thread.run_turn("look", images=[image])
             await thread.run_turn("and here", images=[image, image])
 
         session.session(kind, work, ends(*view), DONE, DONE)
-    assert_same(ours, reference)
-    assert (
-        [images(r) for r in ours.requests] == [images(r) for r in reference.requests] == [1, 2, 4]
-    )
+
+    story(ours, wire)
+    theirs = reference("images", story)
+    assert_same(ours, theirs)
+    assert [images(r) for r in ours.requests] == [images(r) for r in theirs.requests] == [1, 2, 4]
 
 
 @pytest.mark.parametrize("wire", OTHERS)
 def test_notes_come_where_the_wire_allows_them(
-    ours: AnyWire, reference: AnyWire, wire: str
+    ours: AnyWire, reference: Reference, wire: str
 ) -> None:
     """Between calls and their results, before requests, and of both roles."""
 
@@ -179,7 +187,7 @@ def test_notes_come_where_the_wire_allows_them(
     def notes(_: Thread) -> Extension:
         return Extension(before_request=before_request)
 
-    for session, kind in ((ours, wire), (reference, "responses")):
+    def story(session: AnyWire, kind: str) -> None:
         calls = [
             event
             for n in range(2)
@@ -194,18 +202,21 @@ def test_notes_come_where_the_wire_allows_them(
             tools=[weigh],
             extensions=[notes],
         )
-    assert_same(ours, reference)
-    assert results(ours.requests[-1]) == results(reference.requests[-1])
+
+    story(ours, wire)
+    theirs = reference("notes", story)
+    assert_same(ours, theirs)
+    assert results(ours.requests[-1]) == results(theirs.requests[-1])
     for text in (b"stone 0 is heavy", b"stone 1 is heavy", b"mind it", b"a moment has passed"):
-        assert ours.requests[-1].raw.count(text) == reference.requests[-1].raw.count(text)
+        assert ours.requests[-1].raw.count(text) == theirs.requests[-1].raw.count(text)
 
 
 @pytest.mark.parametrize("wire", OTHERS)
-def test_a_turn_can_be_steered(ours: AnyWire, reference: AnyWire, wire: str) -> None:
-    for session, kind in ((ours, wire), (reference, "responses")):
+def test_a_turn_can_be_steered(ours: AnyWire, reference: Reference, wire: str) -> None:
+    def story(session: AnyWire, kind: str) -> None:
         pause = Pause()
 
-        async def work(thread: Session, pause: Pause = pause) -> None:
+        async def work(thread: Session) -> None:
             async with asyncio.TaskGroup() as group:
                 turn = group.create_task(thread.run_turn("go"))
                 assert await asyncio.to_thread(pause.reached.wait, 20)
@@ -214,8 +225,11 @@ def test_a_turn_can_be_steered(ours: AnyWire, reference: AnyWire, wire: str) -> 
                 await turn
 
         session.session(kind, work, [pause, *runs("c1", "echo hi"), ev_completed()], DONE)
-    assert_same(ours, reference)
-    assert results(ours.requests[-1]) == results(reference.requests[-1])
+
+    story(ours, wire)
+    theirs = reference("steered", story)
+    assert_same(ours, theirs)
+    assert results(ours.requests[-1]) == results(theirs.requests[-1])
 
 
 @pytest.mark.parametrize("wire", WIRES)
