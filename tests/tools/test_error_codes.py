@@ -3,7 +3,7 @@
 import ast
 import errno
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from codex_py.errors import ToolError
@@ -13,26 +13,29 @@ ROOT = Path(__file__).parent.parent.parent
 _WITH_CODE = {"ToolError", "CallRefused", "ToolOutput", "RequestFailed", "coded_text"}
 
 
-def strings(value: ast.AST, module: ast.Module) -> Iterator[str]:
-    """The texts that an expression may have. A name has those of its assignments in the module."""
+def constants(value: ast.AST) -> Iterator[str]:
     for node in ast.walk(value):
-        match node:
-            case ast.Constant(value=str(text)):
-                yield text
-            case ast.Name(id=name):
-                for each in ast.walk(module):
-                    if isinstance(each, ast.Assign) and name in map(ast.unparse, each.targets):
-                        yield from (
-                            n.value
-                            for n in ast.walk(each.value)
-                            if isinstance(n, ast.Constant) and isinstance(n.value, str)
-                        )
-            case _:
-                pass
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def strings(value: ast.AST, assigned: Mapping[str, Sequence[ast.expr]]) -> Iterator[str]:
+    """The texts that an expression may have. A name has those of its assignments in the module."""
+    yield from constants(value)
+    for node in ast.walk(value):
+        if isinstance(node, ast.Name):
+            for each in assigned.get(node.id, ()):
+                yield from constants(each)
 
 
 def codes_of(module: ast.Module) -> Iterator[str]:
-    for node in ast.walk(module):
+    nodes = list(ast.walk(module))
+    assigned: dict[str, list[ast.expr]] = {}
+    for node in nodes:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                assigned.setdefault(ast.unparse(target), []).append(node.value)
+    for node in nodes:
         match node:
             case ast.Constant(value=str(text)):
                 yield from re.findall(r"^\[ERROR:(\w+)\] ", text)
@@ -43,7 +46,7 @@ def codes_of(module: ast.Module) -> Iterator[str]:
                 if name == "RequestFailed":
                     values += args[1:]
                 for value in values:
-                    yield from strings(value, module)
+                    yield from strings(value, assigned)
             case _:
                 pass
 
