@@ -163,7 +163,7 @@ class Arguments:
 
 _OF_EXEC = (
     *("output_schema", "output_last_message", "json", "agent_events", "answers"),
-    *("fail_on", "ephemeral", "record", "replay"),
+    *("fail_on", "ephemeral", "record"),
 )
 """The options that the terminal does not have, and must not ignore."""
 

@@ -225,7 +225,7 @@ def test_mistakes_are_told_in_a_sentence(argv: list[str], message: str) -> None:
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("argv", [["--ephemeral"], ["--json"], ["--replay", "x"]])
+@pytest.mark.parametrize("argv", [["--ephemeral"], ["--json"], ["--record", "x"]])
 def test_the_terminal_refuses_options_that_it_would_ignore(argv: list[str]) -> None:
     with pytest.raises(UsageError, match=r"^--[a-z]+ needs `codex-py exec`$"):
         terminal_target(parse_arguments(argv))

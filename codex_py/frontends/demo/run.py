@@ -54,30 +54,46 @@ def play_demo(
         raise CodexError(f"no folder for the demo: {error}", code="demo") from error
     stderr = OutputStream(2)
     stderr.write_text(
-        "A recorded session, replayed without a key or a network. The commands and the patch are run\n"
-        f"for real, in {printable(str(repository))}\n\n"
+        "A recorded session, replayed without a key or a network.\n"
+        "The commands and the patch are run for real, in\n"
+        f"{printable(str(repository))}\n\n"
     )
-    # The recorded prompt contains nothing from standard input.
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    command = demo_command(repository, ["--replay", str(TAPE)])
+    tape = ["--replay", str(TAPE)]
+    if os.isatty(0) and os.isatty(1):
+        # Nobody is asked in a replay.
+        alone = ("-a", "never", "-c", "tools.experimental_request_user_input.enabled=false")
+        trust = f'projects."{repository}".trust_level="trusted"'
+        command = [*_settings(repository), *alone, "-c", trust, *tape, PROMPT]
+    else:
+        # The recorded prompt contains nothing from standard input.
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        command = demo_command(repository, tape)
     code = run(command, own)
     shutil.rmtree(home, ignore_errors=True)
-    stderr.write_text(f"\nWhat it changed: git -C {printable(str(repository))} diff\n")
+    stderr.write_text(f"\nWhat it changed:\n  git -C {printable(str(repository))} diff\n")
     return code
 
 
 def demo_command(repository: Path, tape: list[str]) -> list[str]:
     """The command line of the session. `tape`: the option that names it."""
-    session = ["--ephemeral", "--skip-git-repo-check", "--sandbox", "workspace-write"]
+    session = ["--ephemeral", "--skip-git-repo-check", *_settings(repository)]
+    return ["exec", *session, *tape, PROMPT]
+
+
+def _settings(repository: Path) -> list[str]:
     # Without git, the folder above may be that of somebody's project.
-    session += ["-c", "project_root_markers=[]"]
-    return ["exec", *session, "--cd", str(repository), "--model", "gpt-5.5", *tape, PROMPT]
+    session = ["--sandbox", "workspace-write", "-c", "project_root_markers=[]"]
+    return [*session, "--cd", str(repository), "--model", "gpt-5.5"]
 
 
 def demo_environment(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """Variables of the session: nothing of the user's own settings, and the `python3` that runs this program."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
     passed = {name: environment[name] for name in _PASSED_ON if name in environment}
+    locale = next(filter(None, map(environment.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "")
+    if "utf" in locale.lower():
+        # As `LANG`, bash does not warn of one that the system does not have.
+        passed["LANG"] = locale
     return {**passed, "HOME": str(home), "CODEX_HOME": str(home), "PATH": path}
 
 

@@ -80,6 +80,8 @@ class Conversation:
         return SessionOptions(
             source="cli",
             originator="codex-tui",
+            ephemeral=self._surface.launch.replay is not None,
+            replay=self._surface.launch.replay,
             choices=None if self.session is None else self.session.settings.choices,
             add_dirs=self._surface.launch.add_dirs,
             stream_retries=_STREAM_RETRIES,
@@ -346,5 +348,7 @@ class Conversation:
         plan = proposed_plan(self.progress.last_answer) if self.mode == "plan" else None
         if is_complete and plan is not None:
             self.plan_offer.make(plan)
+        if self._surface.launch.replay is not None:
+            self._surface.leaving.leave(0 if is_complete else 1)
         if not self._surface.leaving.is_under_way:
             self._surface.start(self._find_branch())

@@ -52,6 +52,11 @@ SHORTCUTS: Final = (
 
 def program_keys(surface: Surface) -> KeyBindings:
     keys = KeyBindings()
+    bind(keys, "c-z", lambda _: surface.start(surface.screen.suspend()))
+    bind(keys, "c-l", lambda _: surface.screen.scroll_away())
+    if surface.launch.replay is not None:
+        bind(keys, "c-c", lambda _: surface.leaving.leave(130))
+        return keys
     composer = surface.composer
     composing = Condition(lambda: surface.panels.top is None)
     is_empty = Condition(lambda: not composer.buffer.text)
@@ -64,8 +69,6 @@ def program_keys(surface: Surface) -> KeyBindings:
     bind(keys, "c-t", lambda _: surface.half().run_command("transcript"), composing)
     bind(keys, "s-tab", lambda _: surface.half().run_command("plan"), composing)
     bind(keys, "?", lambda _: surface.half().run_command("keymap"), can_list)
-    bind(keys, "c-z", lambda _: surface.start(surface.screen.suspend()))
-    bind(keys, "c-l", lambda _: surface.screen.scroll_away())
     # Before the composer's own: a question waits until the user has stopped writing.
     bind(keys, "tab", lambda _: surface.panels.call(), can_answer, eager=True)
     # Alt with a key that has no binding does nothing: neither Esc nor the key was meant. With vi's keys it is

@@ -136,7 +136,8 @@ class Loaded:
                 self._find_commands()
             await settle_hooks(self._context)
             config = conversation.config
-            if (problem := missing_key(config, launch.environment)) is not None:
+            problem = missing_key(config, launch.environment)
+            if problem is not None and launch.replay is None:
                 path = config.home / "config.toml"
                 self._transcript.notice(_NO_KEY.format(problem=problem, config=path))
             options = await self._options()
@@ -212,7 +213,8 @@ class Loaded:
     def _farewell(self) -> str:
         """How to continue the session; empty if nothing was said in it."""
         session = self._conversation.session
-        if session is None or not session.has_begun:
+        is_replay = self._surface.launch.replay is not None
+        if session is None or not session.has_begun or is_replay:
             return ""
         used = session.token_usage.total
         tokens = (

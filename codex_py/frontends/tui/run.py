@@ -5,6 +5,7 @@ import gc
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from pathlib import Path
 
 from prompt_toolkit import layout
 from prompt_toolkit.input import create_input
@@ -14,7 +15,7 @@ from codex_py.app.loading import load
 from codex_py.config.config import Config
 from codex_py.filesystem.git import for_another_tree
 from codex_py.frontends.arguments import Arguments, require_images, terminal_target
-from codex_py.frontends.command_parser import working_folder
+from codex_py.frontends.command_parser import UsageError, working_folder
 from codex_py.frontends.configuration import load_session_config
 from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.streams import OutputStream, tell
@@ -58,6 +59,10 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
     bypass, plan = arguments.bypass_hook_trust, arguments.plan
     images = arguments.images
     launch = Launch(config, configured, target, add_dirs, environment, bypass, plan, images)
+    if arguments.replay:
+        if target.prompt is None:
+            raise UsageError("--replay needs the prompt that was recorded")
+        launch = replace(launch, replay=Path(arguments.replay).absolute())
     return asyncio.run(_run_in_place(launch, arguments))
 
 
@@ -137,7 +142,9 @@ async def _begin(surface: Surface) -> None:
 
 
 def _layout(surface: Surface) -> layout.AnyContainer:
-    composer = composer_window(surface.composer, surface.screen)
+    composer = layout.Window(height=0)
+    if surface.launch.replay is None:
+        composer = composer_window(surface.composer, surface.screen)
     return layout.HSplit(
         [
             layout.Window(

@@ -50,6 +50,8 @@ class Launch:
     """Begin in Plan mode."""
     images: tuple[Path, ...] = ()
     """Of the first prompt; absolute."""
+    replay: Path | None = None
+    """Show the turn that this tape has of the prompt, without a composer, and leave."""
 
 
 class Hints:

@@ -9,6 +9,8 @@ from types import MappingProxyType
 
 import pytest
 
+from tests.support.pty_program import PtyProgram
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -43,6 +45,18 @@ def run_demo(
     )
 
 
+def on_terminal(folder: Path, columns: int, **variables: str) -> PtyProgram:
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder / "home"),
+        "TMPDIR": str(folder / "elsewhere"),
+        "TERM": "xterm-256color",
+        **variables,
+    }
+    argv = [sys.executable, "-m", "codex_py", "demo"]
+    return PtyProgram(argv, folder / "elsewhere", environment, columns=columns)
+
+
 def test_the_demo_mends_its_repository_and_says_where_it_is(folder: Path) -> None:
     done = run_demo(folder, stdin=b"this is no part of the prompt")
     assert done.returncode == 0, done.stderr
@@ -50,13 +64,42 @@ def test_the_demo_mends_its_repository_and_says_where_it_is(folder: Path) -> Non
     assert "exited 1 in" in done.stderr
     assert "AssertionError: 15 != 30" in done.stderr
     assert "+    return subtotal * (100 - discount) / 100" in done.stderr
-    found = re.search(r"What it changed: git -C (\S+) diff\n$", done.stderr)
+    found = re.search(r"What it changed:\n  git -C (\S+) diff\n$", done.stderr)
     assert found is not None
     repository = Path(found[1])
     tests = subprocess.run(
         [sys.executable, "-m", "unittest"], cwd=repository, capture_output=True, check=False
     )
     assert tests.returncode == 0
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+def test_on_a_terminal_the_demo_looks_as_the_terminal_does(folder: Path, columns: int) -> None:
+    with on_terminal(folder, columns, LANG="C.UTF-8", NO_COLOR="1") as program:
+        assert program.wait() == 0
+        shown = "\n".join(program.scrollback)
+        for text in (
+            "\u203a A test fails in this repo.",
+            "  \u2514 Read README.md, basket.py, test_basket.py",
+            "\u2022 Edited basket.py (+1 -1)",
+            "    \u2714 Run the tests again",
+        ):
+            assert text in shown
+        # No word is broken, and nothing is left of the frame.
+        assert re.search(r"takes\s+it off as an\s+amount:", shown)
+        assert not re.search(r"Working|Ask codex-py|resume|\x1b\[3[0-9]m", shown)
+        # The path of a test is longer than a row.
+        assert re.search(r"What it changed:  git -C \S+/basket diff$", "".join(program.scrollback))
+        assert not list((folder / "elsewhere").glob("*/home"))
+
+
+def test_ctrl_c_ends_the_demo_on_a_terminal(folder: Path) -> None:
+    with on_terminal(folder, 80) as program:
+        program.wait_for("Working")
+        # It is no prompt: what is typed goes nowhere.
+        program.type("more\r")
+        program.press("c-c")
+        assert program.wait() == 130
 
 
 SKILL = "---\ndescription: x\n---\n"
