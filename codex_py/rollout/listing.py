@@ -43,6 +43,13 @@ class SessionSummary:
     branch: str | None
     model: str | None
     """Of the first turn."""
+    forked_from: str | None
+    """The id of the session that it is a copy of, as the user asked for."""
+
+    @property
+    def fork_mark(self) -> str:
+        """` (fork of 01a20664-ee19…)`; empty if it is no fork."""
+        return f" (fork of {self.forked_from[:13]}…)" if self.forked_from else ""
 
 
 @frozen
@@ -134,6 +141,7 @@ def _summaries(home: Path, cwd: Path | None, *, archived: bool) -> Iterator[Sess
             cwd=meta.cwd,
             branch=meta.git.get("branch"),
             model=model,
+            forked_from=None if meta.continues_id else meta.forked_from_id,
         )
 
 

@@ -87,7 +87,7 @@ def test_a_run_that_can_not_begin_leaves_no_session_behind(place: Workplace) -> 
         assert thread_id(place.rerun("resume", "--last", "more").events) == thread_id(first.events)
 
 
-def test_last_means_this_folder_and_provider(place: Workplace) -> None:
+def test_last_means_this_folder(place: Workplace) -> None:
     with ScriptedServer([DONE, DONE, DONE]) as server:
         first = place.run(server)
         place.rerun("-C", "/", "elsewhere")

@@ -9,16 +9,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from codex_py.app.thread import thread_items
 from codex_py.errors import SessionError
 from codex_py.frontends.admin.command import command_config, command_parser, print_table, required
 from codex_py.frontends.command_parser import UsageError
 from codex_py.frontends.cost import CostReport
+from codex_py.frontends.export.entries import Entry, entries
 from codex_py.frontends.plain_text import cut
 from codex_py.frontends.stopping import Stopped, raise_when_stopped
 from codex_py.frontends.streams import OutputStream, print_json, print_out
 from codex_py.frontends.terminal import age, on_one_line, printable
 from codex_py.protocol.ids import is_thread_id
 from codex_py.rollout.archive import archive, delete, unarchive
+from codex_py.rollout.conversation import read_conversation
 from codex_py.rollout.details import read_details
 from codex_py.rollout.index import find_session, recent_sessions, thread_names, why_none
 from codex_py.rollout.listing import SessionSummary, list_sessions, search_sessions
@@ -27,6 +30,8 @@ from codex_py.rollout.usage import read_session_usage
 
 _SHOWN_CHARACTERS = 60
 _SHOWN_PROMPT = 500
+_SHOWN_LINES = 6
+_SHOWN_BYTES = 32_000_000
 _QUESTION = """\
 Permanently delete session {session}?
 This cannot be undone. Subagent threads will also be deleted.
@@ -54,7 +59,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print what is known of a session; the exit code."""
+    """Print what is known of a session, and its conversation in short; the exit code."""
     options = command_parser("session", "--last", "--json").parse_args(list(argv))
     home = command_config(options, environment, warns=False).home
     path = named_session(home, options.session, last=options.last)
@@ -80,17 +85,32 @@ def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     }
     if options.json:
         return print_json(data, indent=2)
-    usage, files, prompts = (data.pop(key) for key in ("usage", "files", "prompts"))
+    usage, files, _ = (data.pop(key) for key in ("usage", "files", "prompts"))
     data["tokens"] = ", ".join(
         f"{count:,} {key.removesuffix('_tokens')}" for key, count in usage.items() if count
     )
     lines = ["files:", *(f"  {each}" for each in files)] if files else []
-    if prompts:
-        lines.append("prompts:")
-    for number, prompt in enumerate(prompts, 1):
-        lines.append(f"{number:3}. {cut(prompt, _SHOWN_PROMPT)}")
+    items = thread_items(read_conversation(path, _SHOWN_BYTES))
+    said = [entry for entry in entries(items) if entry.kind != "thought"]
+    number = len(details.prompts) - sum(entry.kind == "user" for entry in said)
+    for entry in said:
+        number += entry.kind == "user"
+        lines += _in_short(entry, f"{number:3}. " if entry.kind == "user" else "     ")
     facts = ((f"{key.replace('_', ' ')}:", str(value)) for key, value in data.items() if value)
     return print_table(facts) or print_out("".join(f"{on_one_line(line)}\n" for line in lines))
+
+
+def _in_short(entry: Entry, indent: str) -> list[str]:
+    """The first lines of what was said, or of what was done without its output."""
+    is_whole = not entry.title or entry.kind == "error"
+    texts = [entry.title, *(part.text for part in entry.parts if is_whole)]
+    found = ("$ " * (entry.kind == "command") + "\n".join(filter(None, texts))).splitlines()
+    lines = [cut(line, _SHOWN_PROMPT) for line in found[:_SHOWN_LINES]]
+    if more := len(found) - len(lines):
+        lines.append(f"[… {more:,} more lines]")
+    if lines and entry.note:
+        lines[-1] += f" ({entry.note})"
+    return [f"{' ' * len(indent) if at else indent}{line}" for at, line in enumerate(lines)]
 
 
 def run_search(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -226,7 +246,7 @@ def _limit(text: str) -> int:
 
 def _title(summary: SessionSummary) -> str:
     name = f"[{summary.name}] " if summary.name else ""
-    return cut(f"{name}{summary.preview}", _SHOWN_CHARACTERS)
+    return cut(f"{name}{summary.preview}", _SHOWN_CHARACTERS) + summary.fork_mark
 
 
 def _data(summary: SessionSummary) -> dict[str, Any]:
@@ -237,6 +257,7 @@ def _data(summary: SessionSummary) -> dict[str, Any]:
         "cwd": summary.cwd,
         "branch": summary.branch,
         "model": summary.model,
+        "forked_from": summary.forked_from,
         "updated": summary.updated.isoformat(timespec="seconds"),
         "path": str(summary.path),
     }

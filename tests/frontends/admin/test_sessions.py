@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from codex_py.protocol.messages import encode_json
 from codex_py.rollout.index import rename_thread
 from tests.rollout.builders import assistant, meta, record, session_file, user
 from tests.support.program import environment, run_codex_py
@@ -71,6 +72,7 @@ def test_the_sessions_of_the_folder_are_listed_newest_first(home: Path) -> None:
         "cwd": str(home.parent),
         "branch": "main",
         "model": "gpt-5.5",
+        "forked_from": None,
         "updated": "1970-01-01T00:00:02+00:00",
     }
 
@@ -96,12 +98,54 @@ def test_a_session_is_shown_with_all_that_is_known(home: Path) -> None:
     assert code == 0
     assert "tokens:" in out
     assert "200 input, 50 cached_input, 40 output\n" in out
-    assert "  1. first\n" in out
+    assert "  1. first\n     one\n" in out
+    assert "taken back" not in out
+    assert out.endswith("     Edited x y.txt\n")
     assert run(home, "show", "--last", "--json")[1] == run(home, "show", thread, "--json")[1]
     message = "Error: No active or archived session found matching 'nothing'."
     hint = "`codex-py sessions list --all` shows them."
     assert run(home, "show", "nothing") == (1, "", f"{message} {hint}\n")
     assert run(home, "show")[0] == run(home, "show", thread, "--last")[0] == 2
+
+
+def test_a_fork_is_marked_in_lists_and_a_continuation_is_not(home: Path) -> None:
+    first = write(home, user("word"), used_at=1)
+    fork = write(home, user("word"), forked_from_id=first, used_at=2)
+    write(home, user("word"), forked_from_id=first, continues_id=first, used_at=3)
+    mark = f"word (fork of {first[:13]}…)"
+    for command in (["list"], ["search", "word"]):
+        titles = [line for line in run(home, *command)[1].splitlines() if line.endswith(mark)]
+        assert len(titles) == 1
+        assert fork in titles[0]
+    assert [each["forked_from"] for each in listed(home)] == [None, first, None]
+
+
+def test_a_conversation_is_shown_in_short_and_steers_no_terminal(home: Path) -> None:
+    call = {"cmd": "printf '\x1b[2J'\nfalse"}
+    called = {"type": "function_call", "name": "exec_command", "call_id": "c"}
+    ended = {"type": "function_call_output", "call_id": "c"}
+    items = [
+        {**called, "arguments": json.dumps(call)},
+        {**ended, "output": "Exit code: 3\nOutput:\nsecret"},
+    ]
+    answer = "\n".join(["\x9b2Jdone", *map(str, range(20))])
+    thread = write(
+        home,
+        user("first"),
+        *(encode_json(item) for item in items),
+        assistant(answer),
+        user("second"),
+    )
+    out = run(home, "show", thread)[1]
+    assert out[out.index("  1. ") :].splitlines() == [
+        "  1. first",
+        "     $ printf '␛[2J'",
+        "     false (exit 3)",
+        "     \\x9b2Jdone",
+        *(f"     {number}" for number in range(5)),
+        "     [… 15 more lines]",
+        "  2. second",
+    ]
 
 
 def test_a_search_finds_what_was_said_with_all_the_words(home: Path) -> None:

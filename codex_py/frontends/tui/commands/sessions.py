@@ -63,7 +63,8 @@ async def pick_session(conversation: Conversation, surface: Surface) -> str | No
         room = screen.width - 24
         return [
             Row(
-                fit(printable(found.name or found.preview or found.id), room),
+                fit(printable(found.name or found.preview or found.id), room - len(found.fork_mark))
+                + found.fork_mark,
                 found,
                 age(found.updated),
             )
