@@ -62,6 +62,8 @@ class TurnRecorder:
         self._thread_id = thread_id
         self._last_number = None if is_resumed else 0
         self._gave_up = False
+        self.loss: Exception | None = None
+        """The reason why the changes of commands in the last turn are not kept, though the turn began with a copy."""
         self._lives = Lives(self._snapshots.root)
         self._reset()
 
@@ -255,11 +257,13 @@ class TurnRecorder:
         Raises:
             PatchError, OSError: the journal cannot be written.
         """
+        self.loss = None
         try:
             if self._has_run and self._before is not None:
                 try:
                     self._add_copy()
                 except SnapshotError as error:
+                    self.loss = error
                     self._give_up(error)
             self._add_patched(self._later, set())
             if self._before is not None:

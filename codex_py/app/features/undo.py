@@ -220,6 +220,10 @@ class Undo:
         )
         try:
             self._diff = await self._in_thread(end)
+            if self._recorder.loss is not None:
+                self._thread.warn(
+                    f"What commands changed in this turn cannot be undone: {self._recorder.loss}."
+                )
         except (CodexError, OSError) as error:
             self._thread.warn(f"What this turn changed cannot be undone: {error}")
 

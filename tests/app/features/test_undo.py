@@ -124,6 +124,16 @@ def test_the_switch_turns_copies_off(place: Workplace):
     assert not (place.home / "codex-py").exists()
 
 
+def test_a_turn_whose_changes_can_no_longer_be_kept_ends_with_a_warning(place: Workplace):
+    store = place.home / "codex-py/undo"
+    with ScriptedServer(
+        [command("c1", f"echo 1 >a; rm -r {store}; touch {store}"), DONE]
+    ) as server:
+        outcome = place.run(server)
+    assert "What commands changed in this turn cannot be undone: " in str(outcome.items[-1])
+    assert outcome.code == 0
+
+
 def test_an_empty_folder_named_like_a_repository_above_is_none(place: Workplace):
     (place.cwd.parent / ".git").mkdir()
     (place.cwd.parent / "elsewhere").touch()
