@@ -10,15 +10,10 @@ from codex_py.model.known_models import Price, known_model
 
 
 def price_of(config: Config, model: str, provider: str) -> Price | None:
-    """The price in `[model_prices."PROVIDER/MODEL"]`, else in `[model_prices."MODEL"]`, over that of the table.
+    """The price in `[model_prices."PROVIDER/MODEL"]`, else in `[model_prices."MODEL"]`, over that of the table; None if unknown.
 
     The table has the prices of the providers that make or serve the models: others may ask for more, unless the user says so.
-
-    Returns:
-        None if `input` or `output` is unknown.
-
-    Raises:
-        ConfigError: `same_as` names no model of the table.
+    Raises a `ConfigError` if `same_as` names no model of the table.
     """
     full = f"{provider}/{model}"
     name = full if full in config.model_prices else model
@@ -29,7 +24,7 @@ def price_of(config: Config, model: str, provider: str) -> Price | None:
     if same_as is None and {"input", "output"} <= own.keys():
         return Price(**own)
     known = known_model(same_as or model)
-    if same_as is not None and (known is None or known.full_name != same_as):
+    if same_as is not None and (known is None or same_as != f"{known.provider}/{known.slug}"):
         key = ("model_prices", name, "same_as")
         text = f"`{dotted(key)}`: {same_as!r} is no PROVIDER/MODEL of `codex-py models list`"
         raise config.layers.located(ConfigError(text, key=key))
@@ -45,7 +40,7 @@ def unknown_price(model: str, provider: str) -> str:
         table = dotted(("model_prices", f"{provider}/{model}"))
         return (
             f"the price of {model!r} at {provider!r} is not known; if it is that of {known.provider}, write"
-            f' into config.toml:\n[{table}]\nsame_as = "{known.full_name}"'
+            f' into config.toml:\n[{table}]\nsame_as = "{known.provider}/{known.slug}"'
         )
     return (
         f"the price of {model!r} is not known; write it into config.toml:"

@@ -100,10 +100,7 @@ MODEL_PROVIDER: Final[Table] = {
     "capabilities": unused("table", {}),
 }
 
-PRICES: Final[Table] = {
-    **dict.fromkeys(("input", "cached_input", "output"), "price"),
-    "same_as": "string",
-}
+PRICES: Final[Table] = alike("price", "input cached_input output") | {"same_as": "string"}
 
 ROLLOUT_BUDGET: Final[Table] = {
     "enabled": "boolean",

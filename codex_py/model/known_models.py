@@ -41,10 +41,6 @@ class KnownModel:
     effort: str | None = None
     thinking: Literal["budget"] | None = None
 
-    @property
-    def full_name(self) -> str:
-        return f"{self.provider}/{self.slug}"
-
 
 def known_models() -> Sequence[KnownModel]:
     """All models of the table, in its order."""

@@ -81,7 +81,7 @@ def listed_models_of_all(config: Config) -> Sequence[ListedModel]:
         info = model_info(name, config.model_catalog_json)
         rows.append(
             ListedModel(
-                id=name,
+                id=name.removeprefix(f"{provider}/"),
                 provider=provider,
                 context_window=info.context_window,
                 max_output_tokens=info.max_output_tokens or outputs.get(name),
