@@ -45,6 +45,16 @@ def test_what_is_sent_without_a_conversation_is_given_back(start: Start) -> None
         program.wait_for("Hello you.")
 
 
+def test_a_fork_is_marked_among_the_sessions_to_resume(start: Start, place: Workplace) -> None:
+    with ScriptedServer([ANSWER]) as server:
+        first: str = place.run(server, "Hello?").events[0]["thread_id"]
+        place.rerun("fork", first)
+        program = start(server, "resume")
+        program.wait_for("Resume a session")
+        program.wait_for(f"> Hello? (fork of {first[:13]}…)  just now")
+        program.wait_for("  Hello?  just now")
+
+
 def test_nothing_is_forked_before_anything_was_said(start: Start) -> None:
     with ScriptedServer([ANSWER]) as server:
         program = start(server)
