@@ -22,16 +22,15 @@ MAX_EVENT_BYTES = 64 * 1024 * 1024
 MAX_RESPONSE_BYTES = 512 * 1024 * 1024
 """What one response may take in all: what it says is kept until it is complete."""
 
-_EVENT_STREAM = {"content-type": "text/event-stream"}
-
 
 async def server_sent_events(
     response: httpx.Response, *, max_quiet_s: float = 1200.0
 ) -> AsyncGenerator[Sequence[tuple[str, str]]]:
     """The events of a successful response whose body has not been read, as they arrive in batches.
 
-    Each is its name, `message` where it has none, and its data. Events without data are left out. The content type is
-    not believed, and a body that is one JSON object is given as the data of one event. Closing the generator leaves the response open; that is its owner's to close.
+    Each is its name, `message` where it has none, and its data. Events without data are left out. The content type
+    is not believed, and a body that is one JSON object is given as the data of one event. Closing the generator
+    leaves the response open.
 
     Args:
         max_quiet_s: how long a server may keep the connection alive, with comments or empty objects, without an event.
@@ -84,10 +83,8 @@ class _Splitter:
         if not final and (self._is_json or not ends_event):
             return []
         text = "".join(self._unfinished)
-        if self._is_json:
-            return [("message", text)]
-        if final and not text.strip("\n"):
-            return []
+        if self._is_json or not text:
+            return [("message", text)] if text else []
         *events, rest = (f"{text}\n\n" if final else text).split("\n\n")
         self._unfinished = [rest]
         common = [event for each in events if (event := _common_event(each))]
@@ -97,27 +94,27 @@ class _Splitter:
 def _common_event(event: str) -> tuple[str, str] | None:
     """The event, if it is a line of data, with a line with its name before it or none."""
     head, _, data = event.partition("data:")
-    name = _event_name(head)
-    if name is None or not data or "\n" in data:
-        return None
-    return name, data.removeprefix(" ")
+    # The cache must not hold what is no name.
+    name = _event_name(head) if len(head) < 128 else None
+    is_common = name is not None and data and "\n" not in data
+    return (name or "message", data.removeprefix(" ")) if is_common else None
 
 
 @lru_cache(maxsize=64)
 def _event_name(head: str) -> str | None:
     """The name in the lines before the data; None if there is something else in them."""
     line = re.fullmatch(r"(?:event: ?([\w.]*)\n)?", head)
-    return line and (line[1] or "message")
+    return line and (line[1] or "")
 
 
 def _any_events(events: Sequence[str]) -> Sequence[tuple[str, str]]:
     # Loading it takes 2 ms, and most responses do without.
     from httpx_sse import EventSource  # noqa: PLC0415
 
-    text = "".join(f"{event}\n\n" for event in events)
     # Older llama.cpp servers report a failure in a field of their own, `error`.
-    text = re.sub(r"(?m)^error:", "data:", text)
-    source = EventSource(httpx.Response(200, headers=_EVENT_STREAM, content=text.encode()))
+    text = re.sub(r"(?m)^error:", "data:", "\n\n".join([*events, ""]))
+    headers = {"content-type": "text/event-stream"}
+    source = EventSource(httpx.Response(200, headers=headers, content=text.encode()))
     return [(event.event, event.data) for event in source.iter_sse() if event.data]
 
 

@@ -36,6 +36,9 @@ from codex_py.model.error_body import (
 )
 from codex_py.model.retry import MAX_SERVER_DELAY_S
 
+MAX_ITEMS = 2_000
+"""In one response, and parts in one of them: each takes far more memory than its bytes."""
+
 
 class _Kind(Enum):
     CONTEXT = auto()
@@ -210,6 +213,13 @@ def another_may_answer(error: ModelError) -> bool:
         error.exit_code in {*_EXIT_CODES.values()}
         or _KINDS.get(error.code) in {_Kind.QUOTA, _Kind.CONTEXT}
         or error.status in {HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.REQUEST_ENTITY_TOO_LARGE}
+    )
+
+
+def too_many_items() -> ModelError:
+    """The failure of a response beyond `MAX_ITEMS`."""
+    return ModelError(
+        f"the response has more than {MAX_ITEMS} messages and calls", code="response_too_large"
     )
 
 

@@ -6,15 +6,13 @@ from io import StringIO
 from typing import Any, Literal, TypeAlias
 
 from codex_py.errors import ModelError
-from codex_py.model.failures import unfinished
+from codex_py.model.failures import MAX_ITEMS, too_many_items, unfinished
 from codex_py.model.freeform import freeform_names, unwrapped_item
 from codex_py.model.provider_data import Maker
 from codex_py.protocol import stream
 from codex_py.protocol.ids import new_call_id
 from codex_py.protocol.items import parse_item
 from codex_py.protocol.json_fields import JsonObject, well_formed
-
-_MAX_PIECES = 2_000
 
 Kind: TypeAlias = Literal["reasoning", "message", "function_call", "opaque"]
 
@@ -104,12 +102,9 @@ class ResponseBuilder:
             self._events.append(stream.Created(self._response_id))
 
     def begin(self, kind: Kind, *, name: str = "", call_id: str = "") -> Piece:
-        """Raises a `ModelError` if there are too many pieces: each takes far more memory than its bytes."""
-        if self._count >= _MAX_PIECES:
-            raise ModelError(
-                f"the response has more than {_MAX_PIECES} messages and calls",
-                code="response_too_large",
-            )
+        """Raises a `ModelError` if there are too many pieces."""
+        if self._count >= MAX_ITEMS:
+            raise too_many_items()
         piece = Piece(self._count, kind, name, call_id)
         self._count += 1
         self._open.append(piece)

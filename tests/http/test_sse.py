@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from codex_py.errors import ExitCode, ModelError, StreamError
 from codex_py.http import sse
 from codex_py.http.sse import server_sent_events
-from codex_py.model.responses.assembler import ResponsesDecoder
+from codex_py.model.responses.decoder import ResponsesDecoder
 from codex_py.protocol.stream import ResponseEvent
 from tests.support.streams import full_stream, sse_bytes
 

@@ -1,13 +1,24 @@
-"""Finds the item that an event of a response speaks of.
+"""Finds the slot of the item that an event speaks of.
 
-The place in the output, `output_index`, decides where it is sent and makes sense; servers leave it out,
-give every item the same one, or change the ids of an item between its events.
+Servers leave `output_index` out, give every item the same one, or rename items between their events. So an event goes
+to the first slot in this table that suits it; of the slots in the first two rows, an open one goes before a closed one.
+
+    event                             item added       text           item done            listed at the end
+    1 the slot at its `output_index`  no id differs    of its type    same call            same tool, after row 2
+    2 the slot of its call id or id   index not free   of its type    same call            same type
+    3 any slot                        -                index not      index not free:      same tool; if it is
+                                                       free: newest   oldest open one      closed, says the same
+    4 a new slot                      x                x              x                    x
+
+An index is free if no item has it. Only an open slot takes an event: a closed one means that the event is late, or that
+it repeats an item, so that no call runs twice.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
-from codex_py.model.responses.slots import Slot, kind_of_item
-from codex_py.protocol.json_fields import JsonObject, objects, well_formed
+from codex_py.model.failures import MAX_ITEMS, too_many_items
+from codex_py.model.responses.slot import CALLS, Slot, kind_of_item
+from codex_py.protocol.json_fields import JsonObject, integer_field, objects, well_formed
 
 
 class SlotTable:
@@ -22,114 +33,80 @@ class SlotTable:
         """In the order of their indexes."""
         return iter([self._slots[index] for index in sorted(self._slots)])
 
-    def at(self, index: int) -> Slot | None:
-        return self._slots.get(index)
+    def at(self, index: int | None) -> Slot | None:
+        return self._slots.get(index) if index is not None else None
 
-    def for_delta(self, event: JsonObject, kinds: tuple[str, ...]) -> Slot | None:
-        """The open item of one of these types that a delta belongs to; None for one that comes late.
-
-        A delta that was not announced opens an item of the first type.
-        """
-        index = _index(event)
-        at = self._slots.get(index) if index is not None else None
-        if at is not None and at.item is None and at.kind in kinds:
+    def for_text(self, event: JsonObject, kinds: tuple[str, ...]) -> Slot:
+        """The slot of a text. Text that was not announced opens an item of the first type."""
+        index, name = integer_field(event, "output_index"), event.get("item_id")
+        at = self.at(index)
+        if at is not None and at.is_open and at.kind in kinds:
             return at
-        name = event.get("item_id")
         named = self._named.get(name) if isinstance(name, str) else None
-        if named is not None and named.item is None and named.kind in kinds:
-            return named
-        if any(slot is not None and slot.kind in kinds for slot in (at, named)):
-            return None
-        if index is None or at is not None:
-            for slot in reversed(self._slots.values()):
-                if slot.is_open and slot.kind in kinds:
-                    return slot
-        slot = self._new(index, kinds[0])
-        if isinstance(name, str) and name:
-            slot.announced["id"] = well_formed(name)
-            self._named[name] = slot
+        slot = _first((at, named), lambda slot: slot.kind in kinds)
+        if slot is None and (index is None or at is not None):
+            newest = reversed(self._slots.values())
+            slot = next((slot for slot in newest if slot.is_open and slot.kind in kinds), None)
+        if slot is None:
+            slot = self._new(index, kinds[0])
+            if isinstance(name, str) and name:
+                slot.announced["id"] = well_formed(name)
+                self._named[name] = slot
         return slot
 
-    def for_added(self, event: JsonObject, item: JsonObject) -> Slot | None:
-        """The slot of an item that is announced: a new one, unless its deltas came first.
+    def for_added(self, event: JsonObject, item: JsonObject) -> Slot:
+        """The slot of an item that is announced: a new one, unless its texts came first or it was announced before."""
+        index, kind = integer_field(event, "output_index"), kind_of_item(item)
+        at = self.at(index)
+        known = (at, None if index is not None and at is None else self._by_name(item))
+        slot = _first(
+            known, lambda slot: slot.kind == kind and not slot.differs(item, "call_id", "id")
+        )
+        return self._name(slot or self._new(index, kind), item)
 
-        None where the item is announced again after its end.
-        """
-        index = _index(event)
-        at = self._slots.get(index) if index is not None else self._by_name(item)
-        if at is None or at.contradicts(item, "call_id", "id"):
-            slot = self._new(index, kind_of_item(item))
-        elif at.is_open:
-            slot = at
-        else:
-            return None
-        self._name(slot, item)
-        return slot
+    def for_done(self, event: JsonObject, item: JsonObject) -> Slot:
+        """The slot of an item that is complete. The item knows better than its announcement, its call id included."""
+        index, kind = integer_field(event, "output_index"), kind_of_item(item)
+        at, named = self.at(index), self._by_name(item)
 
-    def for_done(self, event: JsonObject, item: JsonObject) -> Slot | None:
-        """The open slot that an item closes; None where the item repeats one that was given out."""
-        index = _index(event)
-        at = self._slots.get(index) if index is not None else None
-        named = self._by_name(item)
-        if at is not None and at.is_open and not at.contradicts(item, "call_id"):
-            slot = at
-        elif named is not None and named.is_open:
-            slot = named
-        elif _is_repeat(item, at, named):
-            return None
-        elif at is not None and at.is_open:
-            # Nothing else fits: the item knows better than its announcement.
-            slot = at
-        else:
-            slot = self._first_open(item) if index is None else None
-            slot = slot or self._new(index, kind_of_item(item))
-        self._name(slot, item)
-        return slot
+        def is_akin(slot: Slot) -> bool:
+            return slot.is_open and (
+                slot is named or slot.kind == kind or {slot.kind, kind} <= CALLS
+            )
 
-    def match(self, output: object) -> dict[int, JsonObject]:
-        """The items of a terminal response that no `output_item.done` brought, by the index of their slot.
+        def is_same(slot: Slot) -> bool:
+            if slot.is_open:
+                return is_akin(slot) and not slot.differs(item, "call_id")
+            # A name alone is no repetition: some servers give all calls of one tool the same.
+            same = slot.has_id_of(item)
+            return (slot is at and same is True) or (
+                slot.says(item) and (slot is named or same is None)
+            )
 
-        Slots are made for those that no event spoke of. Ids are compared first, the place counts less.
-        """
-        items = objects(output)
-        slots = self._named_counterparts(items)
-        for place, item in enumerate(items):
-            if place not in slots:
-                claimed = {slot.index for slot in slots.values()}
-                slot = self._counterpart(item, place, claimed)
-                if slot is None:
-                    slot = self._new(place, kind_of_item(item))
-                    self._name(slot, item)
-                slots[place] = slot
-        return {slot.index: items[place] for place, slot in slots.items() if slot.is_open}
+        slot = _first((at, named), is_same) or _first((at, named), is_akin)
+        if slot is None and (index is None or at is not None):
+            slot = _first((slot for slot in self._slots.values() if slot.is_open), is_same)
+        return self._name(slot or self._new(index, kind), item)
 
-    def _named_counterparts(self, items: Sequence[JsonObject]) -> dict[int, Slot]:
-        slots: dict[int, Slot] = {}
-        for place, item in enumerate(items):
-            slot = self._by_name(item)
-            if slot is not None and slot.kind == kind_of_item(item) and slot not in slots.values():
-                slots[place] = slot
-        return slots
-
-    def _counterpart(self, item: JsonObject, place: int, claimed: set[int]) -> Slot | None:
-        """The slot of an item whose ids are not known: one that is open, says the same, or is in its place.
-
-        A call that was given out must not come again because the terminal response renames it.
-        """
-        at = self._slots.get(place)
-        others = [slot for slot in self if slot is not at]
-        for slot in others if at is None else (at, *others):
-            if slot.index in claimed or slot.contradicts(item, "name"):
+    def for_listed(self, output: object) -> dict[int, JsonObject]:
+        """The items of a terminal response, by the index of their slot. One that no event spoke of gets a slot."""
+        listed: dict[int, JsonObject] = {}
+        # Those with known names go first, so that no other item takes their slots.
+        items = sorted(enumerate(objects(output)), key=lambda each: self._by_name(each[1]) is None)
+        for place, item in items:
+            kind, at, named = kind_of_item(item), self.at(place), self._by_name(item)
+            if named is not None and listed.get(named.index) == item:
                 continue
-            if slot.is_open or slot is at or slot.repeats(item):
-                return slot
-        return None
-
-    def _first_open(self, item: JsonObject) -> Slot | None:
-        for slot in self._slots.values():
-            if slot.is_open and not slot.contradicts(item, "call_id"):
-                return slot
-        return None
+            for slot in (named, at, *self):
+                if slot is None or slot.index in listed or slot.kind != kind:
+                    continue
+                is_like = slot.is_open or slot is at or slot.says(item)
+                if slot is named or (is_like and not slot.differs(item, "name")):
+                    break
+            else:
+                slot = self._name(self._new(place, kind), item)
+            listed[slot.index] = item
+        return listed
 
     def _by_name(self, item: JsonObject) -> Slot | None:
         # Servers change item ids within a response more often than call ids.
@@ -138,30 +115,22 @@ class SlotTable:
                 return slot
         return None
 
-    def _name(self, slot: Slot, item: JsonObject) -> None:
+    def _name(self, slot: Slot, item: JsonObject) -> Slot:
         for field in ("call_id", "id"):
             if isinstance(name := item.get(field), str) and name:
                 self._named[name] = slot
+        return slot
 
     def _new(self, index: int | None, kind: str) -> Slot:
+        if len(self._slots) >= MAX_ITEMS:
+            raise too_many_items()
         if index is None or index in self._slots:
             index = max(self._slots, default=-1) + 1
         slot = self._slots[index] = Slot(index, kind)
         return slot
 
 
-def _index(event: JsonObject) -> int | None:
-    index = event.get("output_index")
-    return index if isinstance(index, int) else None
-
-
-def _is_repeat(item: JsonObject, at: Slot | None, named: Slot | None) -> bool:
-    """Whether the slot in its place, or under its name, has given out the item.
-
-    A name alone is not enough: some servers give all calls of one tool the same.
-    """
-    if at is not None:
-        same_id = at.has_id_of(item)
-        if same_id or (same_id is None and at.repeats(item)):
-            return True
-    return named is not None and named.repeats(item)
+def _first(slots: Iterable[Slot | None], suits: Callable[[Slot], bool]) -> Slot | None:
+    """The first open slot that suits, or else the first closed one."""
+    fitting = [slot for slot in slots if slot is not None and suits(slot)]
+    return min(fitting, key=lambda slot: not slot.is_open, default=None)

@@ -13,12 +13,9 @@ from codex_py.instructions import instruction_text
 from codex_py.model.freeform import freeform_names, function_specs
 from codex_py.model.profile import ProfiledWire
 from codex_py.model.provider_data import OwnItems
-from codex_py.model.responses.assembler import ResponsesDecoder
+from codex_py.model.responses.decoder import ResponsesDecoder
 from codex_py.protocol.messages import EncodedItem, encode_json, input_text, message
-from codex_py.protocol.stream import (
-    Decoder,
-    Prompt,
-)
+from codex_py.protocol.stream import Decoder, Prompt
 from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec, ToolSpec
 
 _SERVICE_TIERS = {"fast": "priority"}

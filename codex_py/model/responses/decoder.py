@@ -1,8 +1,8 @@
 """Turns the events of one Responses API stream into `ResponseEvent`s, whichever of them the server sends.
 
-Specification: https://platform.openai.com/docs/api-reference/responses-streaming. Events are told apart by
-the `type` in their data, or else by their name. What a server leaves out is made up from what it did send: items from deltas, or
-from the terminal response alone.
+Specification: https://platform.openai.com/docs/api-reference/responses-streaming. Events are told
+apart by the `type` in their data, or else by their name. What a server leaves out is made up from what it did send:
+items from deltas, or from the terminal response alone.
 """
 
 from collections.abc import Collection, Sequence
@@ -11,9 +11,9 @@ from codex_py.errors import MalformedItem, ModelError
 from codex_py.model.failures import incomplete, stream_failure, unfinished
 from codex_py.model.freeform import unwrapped_item
 from codex_py.model.provider_data import Maker
-from codex_py.model.responses.parts import TEXT_EVENTS, peek
+from codex_py.model.responses.slot import CALLS, Slot, kind_of_item
 from codex_py.model.responses.slot_table import SlotTable
-from codex_py.model.responses.slots import CALLS, Slot, kind_of_item
+from codex_py.model.responses.texts import TEXT_EVENTS, peek
 from codex_py.protocol import stream
 from codex_py.protocol.items import parse_item
 from codex_py.protocol.json_fields import (
@@ -24,6 +24,8 @@ from codex_py.protocol.json_fields import (
     text_field,
 )
 
+_DELTAS = (stream.OutputTextDelta, stream.ReasoningDelta, stream.ToolInputDelta)
+_TERMINAL = {f"response.{state}" for state in ("completed", "incomplete", "failed", "cancelled")}
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 """Calls are answered here alone: an output that a server sends would come without its call, or in place of ours."""
 
@@ -38,11 +40,7 @@ class ResponsesDecoder:
 
     def __init__(
         self,
-        watched: Collection[type[stream.ResponseEvent]] = (
-            stream.OutputTextDelta,
-            stream.ReasoningDelta,
-            stream.ToolInputDelta,
-        ),
+        watched: Collection[type[stream.ResponseEvent]] = _DELTAS,
         *,
         maker: Maker | None = None,
         wrapped: Collection[str] = (),
@@ -66,18 +64,11 @@ class ResponsesDecoder:
     def feed(self, data: str, name: str = "message") -> Sequence[stream.ResponseEvent]:
         if self.finished:
             return self.end()
-        text, index = peek(data) or (None, -1)
-        if text is not None and text.shown not in self._watched:
-            slot = self._slots.at(index)
-            if slot is not None and slot.put_off(text, data):
-                return ()
-        event = parse_event(data)
-        if event is None:
-            return ()
         out = self._out = []
         try:
-            self._take(_typed(event, name))
-        except MalformedItem as error:
+            if not self._put_off(data) and (event := parse_event(data)) is not None:
+                self._take(_typed(event, name))
+        except ModelError as error:
             self._fail(self._failure or error)
         if self._failure is not None and not any(isinstance(e, stream.OutputItemDone) for e in out):
             raise self._failure
@@ -90,39 +81,49 @@ class ResponsesDecoder:
             raise self._failure
         return ()
 
+    def _put_off(self, data: str) -> bool:
+        """Leave the text that nobody listens to unread, if it is that of an open slot."""
+        text, index = peek(data) or (None, None)
+        if text is None or text.shown in self._watched:
+            return False
+        slot = self._slots.at(index)
+        return slot is not None and slot.put_off(text, data)
+
     def _take(self, event: JsonObject) -> None:
         kind = event.get("type")
         match kind:
             case "response.created":
                 self._created(object_field(event, "response") or event)
             case "response.output_item.added":
-                self._item_added(event)
+                self._take_item(event, is_done=False)
             case "response.output_item.done":
-                self._item_done(event)
-            case (
-                "response.completed"
-                | "response.incomplete"
-                | "response.failed"
-                | "response.cancelled"
-            ):
-                state = kind.removeprefix("response.")
-                self._terminal(state, object_field(event, "response") or event)
+                self._take_item(event, is_done=True)
+            case str() if kind in _TERMINAL:
+                self._terminal(kind, object_field(event, "response") or event)
             case "error":
                 self._error(event)
             case "codex.rate_limits":
                 self._out.append(stream.RateLimits({k: v for k, v in event.items() if k != "type"}))
             case str():
                 self._take_text(kind, event)
+            case _ if event.get("object") == "response":
+                # A whole response in place of a stream.
+                self._created(event)
+                if event.get("status") not in {"queued", "in_progress"}:
+                    self._terminal("response.completed", event)
+            case _ if event.get("error"):
+                # Gateways put theirs in.
+                self._error(event)
             case _:
-                self._untyped(event)
+                pass
 
     def _take_text(self, kind: str, event: JsonObject) -> None:
         # Whatever is not in the table is progress, or news that this program does not know.
         text = TEXT_EVENTS.get(kind)
         if text is None or (text.verb == "delta" and not text_field(event, "delta")):
             return
-        slot = self._slots.for_delta(event, text.item_types)
-        if slot is not None:
+        slot = self._slots.for_text(event, text.item_types)
+        if slot.is_open:
             self._report(slot)
             shown = slot.take(text, event)
             if shown is not None and type(shown) in self._watched:
@@ -132,17 +133,18 @@ class ResponsesDecoder:
         self.finished = True
         self._failure = failure
 
-    def _item_added(self, event: JsonObject) -> None:
+    def _take_item(self, event: JsonObject, *, is_done: bool) -> None:
         item = object_field(event, "item")
-        if _is_spoken(item) and (slot := self._slots.for_added(event, item)):
-            slot.announce(item)
-            self._report(slot)
-
-    def _item_done(self, event: JsonObject) -> None:
-        item = object_field(event, "item")
-        if _is_spoken(item) and (slot := self._slots.for_done(event, item)):
+        if not item or kind_of_item(item) in _OUTPUTS:
+            return
+        find = self._slots.for_done if is_done else self._slots.for_added
+        slot = find(event, item)
+        if slot.is_open and is_done:
             slot.kind = kind_of_item(item)
             self._give_out(slot, slot.completed(item))
+        elif slot.is_open:
+            slot.announce(item)
+            self._report(slot)
 
     def _report(self, slot: Slot) -> None:
         if not slot.is_reported:
@@ -163,75 +165,47 @@ class ResponsesDecoder:
             self._out.append(stream.Created(self._response_id))
 
     def _error(self, event: JsonObject) -> None:
-        nested = object_field(event, "error")
-        headers = {
-            name.lower(): str(value)
-            for source in (event, nested)
-            for name, value in object_field(source, "headers").items()
-        }
+        sources = (event, object_field(event, "error"))
+        fields = [field for each in sources for field in object_field(each, "headers").items()]
+        headers = {name.lower(): str(value) for name, value in fields}
         self._fail(stream_failure(event, status=integer_field(event, "status"), headers=headers))
 
-    def _untyped(self, event: JsonObject) -> None:
-        """A whole response in place of a stream, or an error that a gateway put in."""
-        if event.get("object") == "response":
-            self._created(event)
-            if event.get("status") not in {"queued", "in_progress"}:
-                self._terminal("completed", event)
-        elif event.get("error"):
-            self._error(event)
-
-    def _terminal(self, state: str, response: JsonObject) -> None:
+    def _terminal(self, kind: str, response: JsonObject) -> None:
         # Servers report a cut or failed response as `response.completed` too: its status says so.
         status = text_field(response, "status")
-        states = {state, status}
+        states = {kind.removeprefix("response."), status}
         if "failed" in states or (response.get("error") and status != "completed"):
             fallback = "response.failed event received"
             self._fail(stream_failure(response.get("error"), fallback=fallback))
         elif "cancelled" in states:
-            self._cut_short(response, ModelError("The response was cancelled.", code="cancelled"))
+            self._finish(response, ModelError("The response was cancelled.", code="cancelled"))
         elif "incomplete" in states or (response.get("incomplete_details") and not status):
             reason = text_field(object_field(response, "incomplete_details"), "reason") or "unknown"
-            self._cut_short(response, incomplete(reason))
+            self._finish(response, incomplete(reason))
         else:
-            self._completed(response)
+            self._finish(response)
 
-    def _cut_short(self, response: JsonObject, failure: ModelError) -> None:
-        """Keep the text that there is; a call that was not closed must not run."""
-        entries = self._slots.match(response.get("output"))
-        self._fail(failure)
+    def _finish(self, response: JsonObject, cut: ModelError | None = None) -> None:
+        """Give out what is open. If the response was cut short, that is text alone: a call that may be half must not run."""
+        entries = self._slots.for_listed(response.get("output"))
+        failure = cut
         for slot in self._slots:
-            if slot.is_open and slot.kind == "message":
-                item = slot.assembled(entries.get(slot.index), "incomplete")
-                if item is not None:
-                    self._give_out(slot, {**item, "status": "incomplete"})
-
-    def _completed(self, response: JsonObject) -> None:
-        entries = self._slots.match(response.get("output"))
-        failure: ModelError | None = None
-        for slot in self._slots:
-            if not slot.is_open or slot.kind in _OUTPUTS:
+            if not slot.is_open or (slot.kind != "message" if cut else slot.kind in _OUTPUTS):
                 continue
-            entry = entries.get(slot.index)
             try:
-                item = slot.assembled(entry, "completed")
+                item = slot.assembled(entries.get(slot.index))
                 if item is not None:
-                    self._give_out(slot, item)
+                    self._give_out(slot, {**item, "status": "incomplete"} if cut else item)
                 elif slot.kind in CALLS:
                     failure = failure or unfinished(f"a {slot.kind} was announced and never sent")
             except MalformedItem as error:
                 failure = failure or error
-        if failure is not None:
-            self._fail(failure)
-            return
-        self.finished = True
-        end_turn = response.get("end_turn")
-        self._out.append(
-            stream.Completed(
-                text_field(response, "id") or self._response_id,
-                _usage(object_field(response, "usage")),
-                end_turn if isinstance(end_turn, bool) else None,
-            )
-        )
+        self.finished, self._failure = True, failure
+        if failure is None:
+            response_id = text_field(response, "id") or self._response_id
+            usage, end_turn = _usage(object_field(response, "usage")), response.get("end_turn")
+            end_turn = end_turn if isinstance(end_turn, bool) else None
+            self._out.append(stream.Completed(response_id, usage, end_turn))
 
 
 def _typed(event: JsonObject, name: str) -> JsonObject:
@@ -243,11 +217,6 @@ def _typed(event: JsonObject, name: str) -> JsonObject:
         return {"type": name, "output_index": event.pop("output_index", None), "item": event}
     is_named = not kind and name.startswith(("response.", "error"))
     return {**event, "type": name} if is_named else event
-
-
-def _is_spoken(item: JsonObject) -> bool:
-    """Whether it is an item that a model can say."""
-    return bool(item) and kind_of_item(item) not in _OUTPUTS
 
 
 def _usage(usage: JsonObject) -> stream.Usage:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from codex_py.errors import ExitCode, MalformedItem, ModelError, StreamError
-from codex_py.model.responses.assembler import ResponsesDecoder
+from codex_py.model.responses.decoder import ResponsesDecoder
 from codex_py.protocol.items import ResponseItem, parse_item
 from codex_py.protocol.stream import (
     Completed,
@@ -676,6 +676,43 @@ def test_item_that_is_sent_again_is_given_out_once() -> None:
     out = decoded(*again)
     assert items(out) == [(0, REASONING), (1, MESSAGE), (2, CALL)]
     assert sum(isinstance(event, OutputItemAdded) for event in out) == 3
+
+
+def test_items_that_all_claim_the_first_place_are_given_out_once_when_sent_again() -> None:
+    second = {**CALL, "id": "fc_2", "call_id": "call_2"}
+    calls = [
+        event
+        for item in (CALL, second, second)
+        for event in (item_added({**item, "arguments": ""}, 0), item_done(item, 0))
+    ]
+    assert items(decoded(*calls, COMPLETED)) == [(0, CALL), (1, second)]
+
+
+def test_message_in_the_place_of_an_open_call_is_that_of_the_text_before_it() -> None:
+    events = [
+        item_added({**CALL, "arguments": ""}, 0),
+        arguments_delta(CALL["arguments"], output_index=0),
+        text_delta("Hello", output_index=0),
+        item_done(message("Hello"), 0),
+    ]
+    assert items(decoded(*events, COMPLETED)) == [(1, message("Hello")), (0, CALL)]
+
+
+def test_call_that_the_terminal_response_lists_twice_is_given_out_once() -> None:
+    assert items(decoded(completed(CALL, CALL))) == [(0, CALL)]
+
+
+@pytest.mark.parametrize("kind", ["items", "listed", "parts"])
+def test_a_response_of_too_many_items_or_parts_is_refused(kind: str) -> None:
+    calls = [{**CALL, "call_id": f"call_{n}", "id": f"fc_{n}"} for n in range(2_001)]
+    part = {"type": "response.content_part.added", "part": {"type": "output_text"}}
+    events = {
+        "items": [item_done(call, index) for index, call in enumerate(calls)],
+        "listed": [completed(*calls)],
+        "parts": [{**part, "output_index": 0, "content_index": n} for n in range(2_001)],
+    }
+    _, failure = cut_off(*events[kind], COMPLETED)
+    assert (failure.code, failure.retryable) == ("response_too_large", False)
 
 
 def test_repeated_item_does_not_close_the_call_in_whose_place_it_comes() -> None:

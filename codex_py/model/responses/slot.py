@@ -1,0 +1,254 @@
+"""One item of a response while it streams: how it was announced, and what came for it since.
+
+Servers differ in which events they send. Of what there is, `output_item.done` counts most, then the `done`
+events of its parts, then the deltas, then the item in the terminal response, then the announcement.
+"""
+
+from itertools import chain, count
+from typing import Any
+
+from codex_py.model.failures import MAX_ITEMS, too_many_items
+from codex_py.model.freeform import unwrapped
+from codex_py.model.responses.texts import (
+    TEXT_EVENTS,
+    Part,
+    TextEvent,
+    is_empty,
+    part_kind,
+    part_text,
+    text_of,
+)
+from codex_py.protocol.ids import new_call_id
+from codex_py.protocol.json_fields import (
+    JsonObject,
+    integer_field,
+    is_json,
+    object_field,
+    objects,
+    parse_event,
+    text_field,
+    well_formed,
+)
+from codex_py.protocol.stream import OutputTextDelta, ReasoningDelta, ResponseEvent, ToolInputDelta
+
+CALLS = frozenset({"function_call", "custom_tool_call"})
+
+_NAMING_FIELDS = ("id", "call_id", "name", "namespace", "role", "phase")
+_PAYLOAD_FIELDS = ("arguments", "input", "content", "summary", "action")
+_STREAMED_FIELDS = {
+    "message": ("content",),
+    "reasoning": ("summary", "content"),
+    "function_call": ("arguments",),
+    "custom_tool_call": ("input",),
+}
+_MAX_UNREAD = 32 * 1024 * 1024
+"""Characters of events that are kept unread for one item: an answer of 128,000 tokens has some 26 million."""
+
+
+class Slot:
+    """The place of one item in a response. It is open until the item is given out."""
+
+    def __init__(self, index: int, kind: str) -> None:
+        self.index = index
+        self.kind = kind
+        self.announced: JsonObject = {}
+        self.item: JsonObject | None = None
+        """The item as it was given out; None while the slot is open."""
+        self.is_reported = False
+        """True once whoever watches was told of the item."""
+        self._parts: dict[str, dict[int, Part]] = {}
+        """By their field. `arguments` and `input` have one, at 0."""
+        self._unread: list[str] = []
+        self._unread_size = 0
+
+    @property
+    def is_open(self) -> bool:
+        return self.item is None
+
+    def announce(self, item: JsonObject) -> None:
+        """Take the item of `output_item.added`, which some servers send whole."""
+        self._catch_up()
+        self.announced.update(item)
+        for field in ("arguments", "input"):
+            if text := text_field(item, field):
+                self._part(field, 0, field).announced = text
+        for field in ("content", "summary"):
+            for index, fields in enumerate(objects(item.get(field))):
+                self._part(field, index, part_kind(fields), opens=True).announce(fields)
+
+    def put_off(self, text: TextEvent, data: str) -> bool:
+        """Keep a text event unread. Nearly always the whole item comes after its texts, and nobody needs them.
+
+        False if it must be read at once: it does not belong here, or may hold the name of the call.
+        """
+        if self.item is not None or self.kind not in text.item_types:
+            return False
+        if self.kind in CALLS and not self.announced.get("name"):
+            return False
+        self._unread.append(data)
+        self._unread_size += len(data)
+        if self._unread_size > _MAX_UNREAD:
+            self._catch_up()
+        return True
+
+    def _catch_up(self) -> None:
+        unread, self._unread, self._unread_size = self._unread, [], 0
+        for data in unread:
+            event = parse_event(data) or {}
+            # An event can have two types. It was put off by the first, and JSON takes the last.
+            if (text := TEXT_EVENTS.get(text_field(event, "type"))) is not None:
+                self.take(text, event)
+
+    def take(self, text: TextEvent, event: JsonObject) -> ResponseEvent | None:
+        """Take what a text event brings. Returns the event that shows a delta to a listener, if there is one."""
+        if self._unread:
+            self._catch_up()
+        fields = {} if text.kind else object_field(event, "part")
+        index = integer_field(event, f"{text.field}_index")
+        kind = text.kind or part_kind(fields)
+        part = self._part(text.field, index, kind, opens=text.verb == "added")
+        match text.verb:
+            case "delta":
+                delta = text_field(event, "delta")
+                part.append(delta)
+                return self._shown(text, well_formed(delta), part.index)
+            case "added":
+                part.announce(fields)
+            case "annotated":
+                part.annotate(event.get("annotation"))
+            case _:
+                key = kind if kind in {"refusal", "arguments", "input"} else "text"
+                part.finish(text_field(event, key) if text.kind else part_text(fields), fields)
+                if (name := text_field(event, "name")) and self.kind in CALLS:
+                    self.announced.setdefault("name", name)
+        return None
+
+    def _shown(self, text: TextEvent, delta: str, part: int) -> ResponseEvent | None:
+        if text.shown is OutputTextDelta:
+            return OutputTextDelta(self.index, delta)
+        if text.shown is ReasoningDelta:
+            return ReasoningDelta(self.index, delta, part, raw=text.field == "content")
+        # The wrapped arguments of a custom call are not for the eye.
+        is_input = text.field == "input" or self.kind == "function_call"
+        return ToolInputDelta(self.index, delta) if is_input else None
+
+    def _part(self, field: str, index: int | None, kind: str, *, opens: bool = False) -> Part:
+        """The part that an event speaks of; a new one where it is the first.
+
+        vLLM counts `content_index` up with every delta, so an index that was not announced goes to the
+        part that is open.
+        """
+        parts = self._parts.setdefault(field, {})
+        if index is None and field != "content":
+            index = 0
+        known = [parts[index]] if index in parts else []
+        is_elsewhere = field == "content" and not opens
+        for part in chain(known, reversed(parts.values()) if is_elsewhere else ()):
+            # A reasoning item has parts of one sort, which servers name in several ways.
+            is_of_kind = part.kind == kind or self.kind == "reasoning"
+            if is_of_kind and (part.index == index or not part.whole):
+                return part
+        if len(parts) >= MAX_ITEMS:
+            raise too_many_items()
+        if index is None or index in parts:
+            index = next(free for free in count(len(parts)) if free not in parts)
+        part = parts[index] = Part(index, kind)
+        return part
+
+    def completed(self, item: JsonObject) -> JsonObject:
+        """The item that `output_item.done` gave, with what it lacks put in from earlier events."""
+        named = {field: self.announced.get(field) for field in _NAMING_FIELDS}
+        result = {**item, **{f: v for f, v in named.items() if v and item.get(f) in (None, "")}}
+        for field in _STREAMED_FIELDS.get(self.kind, ()):
+            if is_empty(result.get(field)):
+                self._catch_up()
+                if not is_empty(value := self._streamed(field)):
+                    result[field] = value
+        return _with_call_id(result)
+
+    def assembled(self, entry: JsonObject | None) -> JsonObject | None:
+        """The item, where `output_item.done` never came; None where what did come makes no item.
+
+        `entry`: the item in the terminal response, if it is there.
+        """
+        self._catch_up()
+        fields = _STREAMED_FIELDS.get(self.kind, ())
+        if not is_json(text_of(self._streamed("arguments")) or "{}"):
+            # Cut short: a call must not run with half of its arguments.
+            self._parts.pop("arguments")
+        streamed = {
+            field: value for field in fields if not is_empty(value := self._streamed(field))
+        }
+        if entry is None:
+            if (fields and not streamed) or (self.kind in CALLS and not self.announced.get("name")):
+                return None
+            entry = {"type": self.kind, **self.announced, **streamed, "status": "completed"}
+            if self.kind == "message":
+                entry.setdefault("role", "assistant")
+            elif self.kind == "reasoning":
+                # What an announcement holds of it can be a part.
+                entry.pop("encrypted_content", None)
+                entry.setdefault("summary", [])
+        result = self.completed(entry)
+        for field, value in streamed.items():
+            # The entry counts less than the deltas, unless it says the same and goes on.
+            if not text_of(result.get(field)).startswith(text_of(value)):
+                result[field] = value
+        return result
+
+    def close(self, item: JsonObject) -> None:
+        """Take the item as it is given out; what led to it is let go."""
+        self.item = item
+        self._parts.clear()
+        self._unread.clear()
+
+    def _streamed(self, field: str) -> Any:
+        """What the events before the item's end amount to, for one field."""
+        parts = self._parts.get(field, {})
+        if field == "arguments":
+            # `{}` can be announced for arguments that then come from their start.
+            return next((p.streamed if is_json(p.streamed) else p.text for p in parts.values()), "")
+        if field == "input":
+            text = "".join(part.text for part in parts.values())
+            wrapped = self._streamed("arguments")
+            return unwrapped(wrapped) if not text and is_json(wrapped) else text
+        data = [parts[index].data() for index in sorted(parts)]
+        return [part for part in data if not is_empty([part])]
+
+    def says(self, item: JsonObject) -> bool:
+        """True if the slot is closed, and its item says what this one does, under whatever id."""
+        return self.item is not None and all(
+            is_empty(item.get(field)) or self.item.get(field) == item[field]
+            for field in ("type", "name", *_PAYLOAD_FIELDS)
+        )
+
+    def differs(self, item: JsonObject, *fields: str) -> bool:
+        """True if both have one of the fields, and it is another."""
+        known = self.announced if self.item is None else self.item
+        return any(known.get(f) and item.get(f) and known[f] != item[f] for f in fields)
+
+    def has_id_of(self, item: JsonObject) -> bool | None:
+        """For a closed slot: True if its item has the type and call id of this one, or its id; None if ids are missing."""
+        if self.item is None or self.kind != kind_of_item(item):
+            return False
+        for field in ("call_id", "id"):
+            if self.item.get(field) and item.get(field):
+                return self.item[field] == item[field]
+        return None
+
+
+def kind_of_item(item: JsonObject) -> str:
+    kind = item.get("type")
+    if kind is None and "role" in item:
+        return "message"
+    return kind if isinstance(kind, str) else ""
+
+
+def _with_call_id(item: JsonObject) -> JsonObject:
+    # Output is paired with its call by this id alone, so a call without one cannot be answered.
+    # The oldest form of a local shell call is answered under its `id`.
+    kind = kind_of_item(item)
+    is_nameless_shell = kind == "local_shell_call" and not item.get("id")
+    if (is_nameless_shell or kind in CALLS) and item.get("call_id") in (None, ""):
+        item["call_id"] = new_call_id()
+    return item

@@ -1,0 +1,151 @@
+"""The texts that a response is streamed in: the events that carry them, and what has come of one text or part."""
+
+import re
+from io import StringIO
+from typing import NamedTuple, cast
+
+from codex_py.protocol.json_fields import JsonObject, objects, well_formed
+from codex_py.protocol.stream import OutputTextDelta, ReasoningDelta, ResponseEvent, ToolInputDelta
+
+_MESSAGE = ("message",)
+_REASONING = ("reasoning",)
+_CUSTOM_CALL = ("custom_tool_call",)
+# LiteLLM streams the input of a custom call as arguments, wrapped in JSON.
+_ANY_CALL = ("function_call", "custom_tool_call")
+
+
+class TextEvent(NamedTuple):
+    item_types: tuple[str, ...]
+    """The types of item that the event can belong to. An item that was not announced is of the first."""
+    field: str
+    """The field of the item that the text is in, or a part of."""
+    kind: str
+    """The type of the part; for a field without parts its name; empty where the event has a whole part."""
+    verb: str
+    """`added`, `delta`, `done` or `annotated`."""
+    shown: type[ResponseEvent] | None = None
+    """The event that tells a listener of it."""
+
+
+def _table() -> dict[str, TextEvent]:
+    streamed: tuple[tuple[str, tuple[str, ...], str, str, type[ResponseEvent]], ...] = (
+        ("output_text", _MESSAGE, "content", "output_text", OutputTextDelta),
+        ("refusal", _MESSAGE, "content", "refusal", OutputTextDelta),
+        ("reasoning_summary_text", _REASONING, "summary", "summary_text", ReasoningDelta),
+        ("summary_text", _REASONING, "summary", "summary_text", ReasoningDelta),
+        ("reasoning_text", _REASONING, "content", "reasoning_text", ReasoningDelta),
+        # The name that Open Responses has for it.
+        ("reasoning", _REASONING, "content", "reasoning_text", ReasoningDelta),
+        ("function_call_arguments", _ANY_CALL, "arguments", "arguments", ToolInputDelta),
+        ("custom_tool_call_input", _CUSTOM_CALL, "input", "input", ToolInputDelta),
+    )
+    note = TextEvent(_MESSAGE, "content", "output_text", "annotated")
+    events = {"output_text.annotation.added": note}
+    for name, types, field, kind, shown in streamed:
+        events[f"{name}.delta"] = TextEvent(types, field, kind, "delta", shown)
+        events[f"{name}.done"] = TextEvent(types, field, kind, "done")
+    for verb in ("added", "done"):
+        events[f"content_part.{verb}"] = TextEvent(_MESSAGE + _REASONING, "content", "", verb)
+        events[f"reasoning_summary_part.{verb}"] = TextEvent(_REASONING, "summary", "", verb)
+    return {f"response.{name}": event for name, event in events.items()}
+
+
+TEXT_EVENTS = _table()
+"""By the `type` of the event."""
+
+# Neither can match within a string, where every quotation mark has a backslash before it.
+_TYPE_FIRST = re.compile(r'\{\s*"type"\s*:\s*"([a-z_.]+)"')
+_OUTPUT_INDEX = re.compile(r'"output_index"\s*:\s*(\d{1,9})\b')
+
+
+def peek(data: str) -> tuple[TextEvent, int] | None:
+    """The text event in `data` and its `output_index`, read without parsing: 0.8 us instead of 2.5.
+
+    None if it is no text event, has no index, or does not begin with its type, as those of OpenAI do.
+    """
+    kind = _TYPE_FIRST.match(data)
+    event = TEXT_EVENTS.get(kind[1]) if kind else None
+    index = _OUTPUT_INDEX.search(data) if event else None
+    return (event, int(index[1])) if event and index else None
+
+
+_TEXT_PARTS = frozenset({"output_text", "refusal", "summary_text", "reasoning_text", "text"})
+
+
+class Part:
+    """A part of a field, or all of a field that is a text: announced, in pieces, or whole at the end; often all three."""
+
+    def __init__(self, index: int, kind: str) -> None:
+        self.index = index
+        self.kind = kind
+        self.fields: JsonObject = {}
+        """Of a part, besides its text."""
+        self.announced = ""
+        # Deltas can be single characters: a list of them takes twenty times the memory of the text.
+        self._pieces = StringIO()
+        self.whole = ""
+        """The text as given at its end. An empty one says nothing: some servers leave it out."""
+
+    def announce(self, fields: JsonObject) -> None:
+        self.fields.update(fields)
+        self.announced = part_text(fields)
+
+    def append(self, delta: str) -> None:
+        if not self.whole:
+            self._pieces.write(delta)
+
+    def finish(self, text: str, fields: JsonObject) -> None:
+        self.fields.update(fields)
+        self.whole = text or self.whole
+
+    def annotate(self, annotation: object) -> None:
+        known = self.fields.setdefault("annotations", [])
+        if isinstance(known, list):
+            cast("list[object]", known).append(annotation)
+
+    @property
+    def streamed(self) -> str:
+        """What came after the announcement. Surrogates are judged here: a pair can span two deltas."""
+        return self.whole or well_formed(self._pieces.getvalue())
+
+    @property
+    def text(self) -> str:
+        streamed = self.streamed
+        # Some servers announce the start of a text and then stream it from its start.
+        if self.whole or streamed.startswith(self.announced):
+            return streamed
+        return self.announced + streamed
+
+    def data(self) -> JsonObject:
+        if self.kind not in _TEXT_PARTS:
+            return self.fields
+        key = "refusal" if self.kind == "refusal" else "text"
+        return {**self.fields, "type": self.kind, key: self.text}
+
+
+def part_kind(fields: JsonObject) -> str:
+    kind = fields.get("type")
+    return kind if isinstance(kind, str) else "output_text"
+
+
+def part_text(fields: JsonObject) -> str:
+    text = fields.get("refusal") or fields.get("text")
+    return text if isinstance(text, str) else ""
+
+
+def is_empty(field: object) -> bool:
+    """True for a field of an item that says nothing: no more do parts without text."""
+    if isinstance(field, list):
+        values = cast("list[object]", field)
+        fields = objects(values)
+        return len(fields) == len(values) and all(
+            part_kind(part) in _TEXT_PARTS and not part_text(part) for part in fields
+        )
+    return field is None or field == ""
+
+
+def text_of(field: object) -> str:
+    """The text of a field of an item: its own, or that of its parts."""
+    if isinstance(field, list):
+        return "".join(part_text(part) for part in objects(cast("list[object]", field)))
+    return field if isinstance(field, str) else ""
