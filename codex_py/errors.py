@@ -1,6 +1,7 @@
 """Every error that this program raises on purpose.
 
     CodexError                 the user is told; it ends the turn, or the program
+    ├── UsageError             the command line cannot be understood
     ├── ConfigError            the configuration, or a file it names, cannot be used
     ├── SessionError           a session file is missing or cannot be read
     ├── TurnAborted            the user, or a signal, ended the turn
@@ -83,6 +84,13 @@ class CodexError(Exception):
         self.code = code or self.code
         self.exit_code = self.exit_code if exit_code is None else exit_code
         self.status = status
+
+
+class UsageError(CodexError):
+    """The command line cannot be understood."""
+
+    code = "usage"
+    exit_code = ExitCode.USAGE
 
 
 class ConfigError(CodexError):

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from codex_py.filesystem.git import main_work_tree
-from codex_py.filesystem.ordinary import read_whole
-from codex_py.filesystem.own import make_private, written_whole
+from codex_py.filesystem.private import make_private, written_whole
+from codex_py.filesystem.reading import read_whole
 from codex_py.protocol.frozen import frozen
 
 if TYPE_CHECKING:

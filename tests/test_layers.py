@@ -11,12 +11,13 @@ PACKAGE = Path(codex_py.__file__).parent
 
 LAYERS = (
     {"errors", "instructions", "programs", "version", "filesystem", "protocol"},
-    {"http"},
+    {"http", "streams"},
     {"model", "patch", "process", "sandbox", "rollout", "config", "execpolicy", "mcp"},
     {"tools"},
     {"core"},
     {"app"},
-    {"frontends", "testing"},
+    {"command_line", "testing"},
+    {"commands", "frontends"},
     {"cli"},
     {"__main__"},
     {""},
@@ -26,10 +27,10 @@ LAYERS = (
 CORE_MAY_IMPORT = {"errors", "protocol", "instructions", "filesystem", "core"}
 FRONTENDS_MAY_IMPORT = {
     *("app", "core", "protocol", "config", "errors", "instructions", "filesystem", "programs"),
-    "version",
+    *("version", "streams", "command_line"),
     *("patch", "sandbox", "execpolicy", "rollout", "process", "mcp"),
 }
-"""Those of the second line, because they are used without a session too."""
+"""What frontends and commands import. The last line is used without a session too, as `model` is by some commands."""
 
 
 def modules() -> Mapping[str, Path]:
@@ -102,29 +103,34 @@ def test_core_is_handed_what_it_needs() -> None:
     assert wrong == []
 
 
-def test_frontends_know_the_app_and_not_its_parts() -> None:
+def test_frontends_and_commands_know_the_app_and_not_its_parts() -> None:
     wrong = [
         f"{module} imports {other}"
         for module, imported in IMPORTS.items()
         for other in imported
-        if part(module) == "frontends" and part(other) not in {*FRONTENDS_MAY_IMPORT, "frontends"}
+        if part(module) in {"frontends", "commands"}
+        and part(other) not in {*FRONTENDS_MAY_IMPORT, part(module)}
+        and not (part(module) == "commands" and part(other) == "model")
+        and not (part(module) == "commands" and part(other) in {"model", "http"})
     ]
     assert wrong == []
 
 
-def frontend(module: str) -> str | None:
-    """The frontend that a module is part of; None for what they share."""
+def room(module: str) -> str | None:
+    """The frontend or command that a module is part of; None for what frontends share."""
     parts = module.split(".")
-    is_own = parts[0] == "frontends" and len(parts) > 2 and parts[1] != "export"
-    return parts[1] if is_own else None
+    is_shared = parts[0] == "frontends" and len(parts) == 2
+    return parts[1] if len(parts) > 1 and not is_shared else None
 
 
-def test_no_frontend_imports_another() -> None:
+def test_no_frontend_and_no_command_imports_another() -> None:
     wrong = [
         f"{module} imports {other}"
         for module, imported in IMPORTS.items()
         for other in imported
-        if part(module) == "frontends" and frontend(other) not in {None, frontend(module)}
+        if part(module) in {"frontends", "commands"}
+        and part(other) == part(module)
+        and room(other) not in {None, room(module)}
     ]
     assert wrong == []
 

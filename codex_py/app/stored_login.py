@@ -9,7 +9,7 @@ from typing import Final
 from codex_py.config.config import Config
 from codex_py.config.files import LOCK_TIMEOUT_S, as_config_error, replace_text
 from codex_py.errors import CodexError, ConfigError
-from codex_py.filesystem.own import locked, make_private
+from codex_py.filesystem.private import locked, make_private
 from codex_py.model.auth import stored_fields
 
 _STORE_KEY: Final = "cli_auth_credentials_store"

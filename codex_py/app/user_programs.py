@@ -9,7 +9,7 @@ from pathlib import Path
 
 from codex_py.config.config import Config
 from codex_py.config.project_trust import Trusted
-from codex_py.filesystem.own import make_private
+from codex_py.filesystem.private import make_private
 from codex_py.programs import Programs, programs_outside
 from codex_py.protocol.frozen import frozen
 

@@ -10,14 +10,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from codex_py.cli.commands import help_text
-from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.command_parser import (
-    CommandParser,
-    UsageError,
-    given,
-    not_there_yet,
-    suggestion,
-)
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.parser import CommandParser, given, not_there_yet, suggestion
+from codex_py.errors import UsageError
 from codex_py.protocol.ids import is_thread_id
 
 _NOT_YET = {"--approve-for-me", "--remote"}

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from codex_py.frontends.command_parser import UsageError, suggestion
-from codex_py.frontends.streams import print_out
+from codex_py.command_line.parser import suggestion
+from codex_py.errors import UsageError
 from codex_py.protocol.frozen import frozen
+from codex_py.streams.standard import print_out
 
 _HELP_TEXTS = Path(__file__).with_name("help_texts")
 
@@ -40,7 +41,7 @@ TERMINAL = "frontends.tui.run:run_terminal"
 
 def _group(module: str, *words: str) -> dict[str, str]:
     """The targets `run_WORD` of a module."""
-    return {word: f"frontends.admin.{module}:run_{word.replace('-', '_')}" for word in words}
+    return {word: f"commands.{module}:run_{word.replace('-', '_')}" for word in words}
 
 
 COMMANDS = (
@@ -60,16 +61,14 @@ COMMANDS = (
     Command(
         "apply, a [FILE]",
         "Apply a patch: an envelope or a unified diff",
-        "frontends.apply.run:run_apply",
+        "commands.apply.run:run_apply",
     ),
-    Command(
-        "undo [ID]", "Take back what a turn or a patch changed", "frontends.apply.undo:run_undo"
-    ),
-    Command("redo", "Do again what the last undo took back", "frontends.apply.undo:run_redo"),
+    Command("undo [ID]", "Take back what a turn or a patch changed", "commands.undo:run_undo"),
+    Command("redo", "Do again what the last undo took back", "commands.undo:run_redo"),
     Command(
         "sandbox [MODE] CMD",
         "Run a command in the sandbox of the model's commands",
-        "frontends.admin.sandbox:run_sandbox",
+        "commands.sandbox:run_sandbox",
     ),
     Command(
         "execpolicy check",
@@ -80,11 +79,11 @@ COMMANDS = (
         "mcp COMMAND",
         "Add, list, remove, try and log in to MCP servers",
         members={
-            **_group("mcp", "add"),
-            **_group("mcp_listing", "list", "get"),
-            **_group("mcp", "remove"),
-            **_group("mcp_listing", "test"),
-            **_group("mcp_login", "login", "logout"),
+            **_group("mcp.run", "add"),
+            **_group("mcp.listing", "list", "get"),
+            **_group("mcp.run", "remove"),
+            **_group("mcp.listing", "test"),
+            **_group("mcp.login", "login", "logout"),
         },
     ),
     Command(
@@ -96,17 +95,17 @@ COMMANDS = (
     Command(
         "plugin COMMAND",
         "Add, list, show and remove plugins",
-        members=_group("plugins", "add", "list", "show", "remove"),
+        members=_group("plugins.run", "add", "list", "show", "remove"),
     ),
     Command(
         "providers COMMAND",
         "List the providers of models, and try what they can do",
-        members=_group("providers", "list", "test"),
+        members=_group("providers.run", "list", "test"),
     ),
     Command(
         "models list",
         "List models: window, output, abilities, prices",
-        members={"list": "frontends.admin.providers:run_models"},
+        members={"list": "commands.providers.run:run_models"},
     ),
     Command(
         "skills COMMAND",
@@ -117,32 +116,32 @@ COMMANDS = (
         "sessions COMMAND",
         "List, show, search, export and import sessions",
         members={
-            **_group("sessions", "list", "show", "search"),
-            **_group("export", "export", "import"),
+            **_group("sessions.run", "list", "show", "search"),
+            **_group("sessions.export", "export", "import"),
         },
     ),
     Command(
         "cost [SESSION]",
         "Show what the tokens of a session went to",
-        "frontends.admin.sessions:run_cost",
+        "commands.sessions.run:run_cost",
     ),
     Command(
         "archive SESSION",
         "Put a session away: lists leave it out",
-        "frontends.admin.sessions:run_archive",
+        "commands.sessions.run:run_archive",
     ),
     Command(
         "unarchive SESSION",
         "Bring an archived session back",
-        "frontends.admin.sessions:run_unarchive",
+        "commands.sessions.run:run_unarchive",
     ),
-    Command("delete SESSION", "Delete a session for good", "frontends.admin.sessions:run_delete"),
+    Command("delete SESSION", "Delete a session for good", "commands.sessions.run:run_delete"),
     Command(
         "login [status]",
         "Store an API key from standard input: --with-api-key",
-        "frontends.admin.login:run_login",
+        "commands.login:run_login",
     ),
-    Command("logout", "Remove the stored login", "frontends.admin.login:run_logout"),
+    Command("logout", "Remove the stored login", "commands.login:run_logout"),
     Command(
         "features COMMAND",
         "List the features of Codex, and switch them on and off",
@@ -151,19 +150,22 @@ COMMANDS = (
     Command(
         "doctor",
         "Check the setup and the machine, and say what to do",
-        "frontends.admin.doctor:run_doctor",
+        "commands.doctor.run:run_doctor",
     ),
     Command(
         "debug COMMAND",
         "Print what is known of models, and the next request",
-        members=_group("debug", "models", "prompt-input"),
+        members={
+            "models": "commands.providers.run:run_catalogue",
+            **_group("debug.run", "prompt-input"),
+        },
     ),
     Command(
         "completion [SHELL]",
         "Print a completion script for bash, zsh or fish",
         "cli.completion:run_completion",
     ),
-    Command("exit-codes", "List the exit codes", "frontends.admin.exit_codes:run_exit_codes"),
+    Command("exit-codes", "List the exit codes", "commands.exit_codes:run_exit_codes"),
     Command(
         "worktree COMMAND",
         "List and remove the git worktrees of sessions",
@@ -178,7 +180,7 @@ COMMANDS = (
     Command(
         "config explain KEY",
         "Say what a setting is, and which file or option set it",
-        "frontends.admin.explain:run_config",
+        "commands.explain:run_config",
         own_options=False,
     ),
     Command("help [COMMAND]", "Print the help of a command", "cli.commands:run_help"),

@@ -12,12 +12,12 @@ from typing import Final
 
 from codex_py.app.loading import load
 from codex_py.cli.commands import NAMES, Command, find_command, help_text
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.parser import CommandParser, HelpRequested, OneOf
 from codex_py.config.paths import codex_home
-from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.command_parser import CommandParser, HelpRequested, OneOf
-from codex_py.frontends.streams import print_out
 from codex_py.rollout.index import recent_sessions, thread_names
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS
+from codex_py.streams.standard import print_out
 
 _ASK: Final = "--candidates"
 """`codex-py completion --candidates -- WORD…` prints the completions of the last word, one per line; none for a file."""

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 from codex_py.app.loading import load
 from codex_py.cli.commands import NAMES, OF_CODEX, TERMINAL, Command, find_command, help_text
-from codex_py.errors import CodexError
-from codex_py.frontends.command_parser import HelpRequested, UsageError, not_there_yet, suggestion
-from codex_py.frontends.stopping import Stopped
-from codex_py.frontends.streams import print_out, tell
+from codex_py.command_line.parser import HelpRequested, not_there_yet, suggestion
+from codex_py.command_line.stopping import Stopped
+from codex_py.errors import CodexError, UsageError
+from codex_py.streams.standard import print_out, tell
 from codex_py.version import __version__
 
 _OVERRIDES = {"-c", "--config", "--enable", "--disable"}

@@ -26,7 +26,7 @@ def start(argv: Sequence[str], *, as_apply_patch: bool, give_back: Callable[[], 
         # An exception in the middle of an import may be printed and forgotten. There is nothing to clean up yet.
         signal.signal(signal.SIGINT, leave)
     run = load(
-        "codex_py.frontends.apply.envelope:main" if as_apply_patch else "codex_py.cli.main:main"
+        "codex_py.commands.apply.envelope:main" if as_apply_patch else "codex_py.cli.main:main"
     )
     signal.signal(signal.SIGINT, handler)
     return run(argv)

@@ -18,7 +18,7 @@ from codex_py.config.files import (
 )
 from codex_py.config.overrides import only_path
 from codex_py.errors import ConfigError
-from codex_py.filesystem.own import locked, make_private
+from codex_py.filesystem.private import locked, make_private
 
 TomlValue: TypeAlias = "Mapping[str, Any] | str | bool | None"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from codex_py.errors import ConfigError
-from codex_py.filesystem.ordinary import read_whole
+from codex_py.filesystem.reading import read_whole
 
 _MAX_DEPTH = 64
 """Of nested tables and arrays. More than a person writes, less than Python's stack allows."""

@@ -14,7 +14,7 @@ from typing import Any
 from codex_py.config.files import as_config_error, read_text, replace_text
 from codex_py.config.mcp import StoreKind
 from codex_py.errors import ConfigError
-from codex_py.filesystem.own import locked, make_private
+from codex_py.filesystem.private import locked, make_private
 
 _SERVICE = "codex-py MCP login"
 _LOCK_TIMEOUT_S = 60.0

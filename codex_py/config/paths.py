@@ -7,7 +7,7 @@ from os.path import lexists, realpath
 from pathlib import Path
 
 from codex_py.errors import ConfigError
-from codex_py.filesystem.ordinary import is_empty_folder
+from codex_py.filesystem.reading import is_empty_folder
 
 
 def worktrees_folder(home: Path) -> Path:

@@ -17,7 +17,7 @@ from codex_py.config.plugin_servers import SERVERS, plugin_servers, require
 from codex_py.config.plugins import PLUGIN_NAME, Plugin, Plugins, plugin_names, plugins_folder
 from codex_py.config.tables import AnyOf, Table, alike
 from codex_py.errors import ConfigError
-from codex_py.filesystem.ordinary import open_folder, open_ordinary_entry, read_whole
+from codex_py.filesystem.reading import open_folder, open_ordinary_entry, read_whole
 from codex_py.protocol.frozen import frozen
 
 RECORD: Final = "codex-py-plugin.json"

@@ -20,7 +20,7 @@ from codex_py.config.edit import set_in_config
 from codex_py.config.files import LOCK_TIMEOUT_S, as_config_error, read_text, replace_text
 from codex_py.errors import ConfigError
 from codex_py.filesystem.git import main_work_tree
-from codex_py.filesystem.own import locked, make_private
+from codex_py.filesystem.private import locked, make_private
 from codex_py.protocol.frozen import frozen
 
 Trust: TypeAlias = Literal["trusted", "untrusted"]

@@ -13,7 +13,7 @@ from codex_py.config.config import Config
 from codex_py.config.definition_folders import Folder, skill_folders
 from codex_py.config.definitions import definitions, front_matter, read_definition
 from codex_py.errors import ConfigError
-from codex_py.filesystem.ordinary import read_start
+from codex_py.filesystem.reading import read_start
 from codex_py.protocol.frozen import frozen
 
 MAX_DESCRIPTION: Final = 1_024

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.core.markdown import without_code
-from codex_py.filesystem.ordinary import read_start, real_path
+from codex_py.filesystem.reading import read_start, real_path
 from codex_py.protocol.frozen import frozen
 
 _NAMES: Final = ("AGENTS.override.md", "AGENTS.md")

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 from codex_py.core.context import context_update, model_switch
 from codex_py.core.history import without_turns
 from codex_py.errors import CodexError
-from codex_py.filesystem.ordinary import read_whole
+from codex_py.filesystem.reading import read_whole
 from codex_py.protocol.extension import Occasion, ParentThread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.items import ResponseItem

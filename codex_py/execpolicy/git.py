@@ -14,7 +14,7 @@ from codex_py.execpolicy.place import Place
 from codex_py.execpolicy.words import Command
 from codex_py.execpolicy.wrappers import git_subcommand
 from codex_py.filesystem.git import common_folder, find_dot_git, git_folder
-from codex_py.filesystem.ordinary import read_whole
+from codex_py.filesystem.reading import read_whole
 
 _MAX_READ_BYTES: Final = 256 * 1024 * 1024
 """The index of the largest repositories."""

@@ -24,7 +24,7 @@ from codex_py.errors import ConfigError
 from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
 from codex_py.execpolicy.starlark import Argument, Call, Value, kind, read_calls
 from codex_py.execpolicy.words import Command
-from codex_py.filesystem.own import lock, make_private
+from codex_py.filesystem.private import lock, make_private
 
 _NO_RULES = Rules()
 _LOCK_TIMEOUT_S = 10.0

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from codex_py.filesystem.ordinary import read_whole
+from codex_py.filesystem.reading import read_whole
 
 _MAX_POINTER_BYTES = 8192
 _OF_ONE_TREE = (

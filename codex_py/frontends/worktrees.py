@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codex_py.app.loading import load
+from codex_py.command_line.arguments import Arguments, SessionTarget
 from codex_py.config.config import Config
 from codex_py.config.paths import codex_home, worktrees_folder
 from codex_py.errors import SessionError
-from codex_py.frontends.arguments import Arguments, SessionTarget
-from codex_py.frontends.streams import tell
 from codex_py.rollout.index import find_session
 from codex_py.rollout.records import read_meta
+from codex_py.streams.standard import tell
 
 if TYPE_CHECKING:
     from codex_py.app.worktrees.worktree import Worktree

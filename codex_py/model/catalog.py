@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from codex_py.errors import ConfigError
-from codex_py.filesystem.ordinary import read_whole
+from codex_py.filesystem.reading import read_whole
 from codex_py.model.known_models import known_model
 from codex_py.protocol.frozen import frozen
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from codex_py.errors import PatchError
-from codex_py.filesystem.own import lock
+from codex_py.filesystem.private import lock
 from codex_py.patch.copies.snapshots import Snapshot, Snapshots, snapshots_of
 from codex_py.patch.copies.store import SnapshotError, stores
 from codex_py.patch.diff.turn_diff import NetChanges

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.filesystem.own import lock
+from codex_py.filesystem.private import lock
 from codex_py.patch.copies.lives import Lives, Writer
 from codex_py.patch.copies.snapshots import Snapshot, snapshots_of
 from codex_py.patch.copies.store import SnapshotError

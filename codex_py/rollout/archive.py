@@ -16,7 +16,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from codex_py.errors import SessionError
-from codex_py.filesystem.own import make_private
+from codex_py.filesystem.private import make_private
 from codex_py.rollout.index import files_of_thread, forget_name, metas_with
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS
 from codex_py.rollout.writer import ThreadLock

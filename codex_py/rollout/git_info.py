@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from codex_py.filesystem.git import common_folder, find_dot_git, git_folder
-from codex_py.filesystem.ordinary import read_start
+from codex_py.filesystem.reading import read_start
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')

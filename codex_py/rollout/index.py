@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from codex_py.errors import SessionError
-from codex_py.filesystem.own import locked
+from codex_py.filesystem.private import locked
 from codex_py.protocol.ids import is_thread_id, utc_timestamp
 from codex_py.protocol.json_fields import well_formed
 from codex_py.protocol.messages import encode_json

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from codex_py.errors import SessionError
-from codex_py.filesystem.own import lock, locked, make_private
+from codex_py.filesystem.private import lock, locked, make_private
 from codex_py.protocol import events
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem, encode_json

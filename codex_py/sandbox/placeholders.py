@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from codex_py.errors import ToolError
-from codex_py.filesystem.ordinary import is_empty_folder
-from codex_py.filesystem.own import lock, locked, make_private
+from codex_py.filesystem.private import lock, locked, make_private
+from codex_py.filesystem.reading import is_empty_folder
 
 _LOCK_TIMEOUT_S = 1.0
 """Another agent holds the exclusive lock for a moment. A command may hold it for ever: the name is taken then."""

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from codex_py.config.paths import project_root
 from codex_py.errors import ToolError
-from codex_py.filesystem.ordinary import NotOrdinary, read_whole
+from codex_py.filesystem.reading import NotOrdinary, read_whole
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.messages import MAX_IMAGE_BYTES, image_url, input_image
 from codex_py.protocol.tools import ToolOutput

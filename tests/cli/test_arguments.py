@@ -4,8 +4,9 @@ import pytest
 
 from codex_py.cli.arguments import parse_arguments
 from codex_py.cli.commands import COMMANDS, help_text
-from codex_py.frontends.arguments import Arguments, SessionTarget, exec_target, terminal_target
-from codex_py.frontends.command_parser import CommandParser, UsageError
+from codex_py.command_line.arguments import Arguments, SessionTarget, exec_target, terminal_target
+from codex_py.command_line.parser import CommandParser
+from codex_py.errors import UsageError
 
 REVIEW = "`codex-py exec review` is not there yet; `codex-py help` lists what is"
 THREAD = "0199a213-81c0-7800-8aa1-bbab2a035a53"

@@ -6,7 +6,8 @@ import pytest
 from codex_py.app.loading import load
 from codex_py.cli.commands import COMMANDS, Command, help_text
 from codex_py.cli.main import run
-from codex_py.frontends.command_parser import CommandParser, HelpRequested, UsageError
+from codex_py.command_line.parser import CommandParser, HelpRequested
+from codex_py.errors import UsageError
 
 TARGETS = sorted(
     {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.filesystem.ordinary import NotOrdinary, open_ordinary, read_start, read_whole
+from codex_py.filesystem.reading import NotOrdinary, open_ordinary, read_start, read_whole
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs procfs")
 

@@ -35,7 +35,7 @@ def test_a_second_signal_ends_the_program_even_while_a_write_blocks() -> None:
     script = """if True:
         import asyncio, os, signal
         from codex_py.frontends.interruption import Interruption
-        from codex_py.frontends.streams import OutputStream
+        from codex_py.streams.standard import OutputStream
 
         async def work():
             OutputStream(1).write(b"x" * 10_000_000)

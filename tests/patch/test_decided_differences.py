@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.frontends.apply.envelope import RUN_AS_APPLY_PATCH
+from codex_py.commands.apply.envelope import RUN_AS_APPLY_PATCH
 from tests.support.codex import CODEX, needs_codex
 from tests.support.patch_cases import PatchCase, patch_case
 from tests.support.patching import enveloped

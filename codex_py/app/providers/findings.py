@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.config.files import as_config_error
-from codex_py.filesystem.own import make_private, open_emptied
+from codex_py.filesystem.private import make_private, open_emptied
 from codex_py.model.providers import Provider
 from codex_py.protocol.json_fields import as_object, json_or, object_field
 

@@ -10,7 +10,7 @@ from typing import Literal
 from codex_py.app.worktrees.worktree import Worktree, find_worktree, require_git
 from codex_py.config.paths import worktrees_folder
 from codex_py.errors import CodexError
-from codex_py.filesystem.own import locked
+from codex_py.filesystem.private import locked
 from codex_py.protocol.frozen import frozen
 from codex_py.rollout.index import metas_with
 from codex_py.rollout.writer import ThreadLock

@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from codex_py.command_line.arguments import Arguments
 from codex_py.config.paths import codex_home
-from codex_py.errors import CodexError
-from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.command_parser import UsageError
-from codex_py.frontends.streams import OutputStream
-from codex_py.frontends.terminal import printable
+from codex_py.errors import CodexError, UsageError
 from codex_py.patch.git import find_git
 from codex_py.programs import programs_outside
+from codex_py.streams.standard import OutputStream
+from codex_py.streams.terminal import printable
 
 PROMPT = "A test fails in this repo. Find out why, and fix the code."
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from codex_py.errors import CodexError, ExitCode
-from codex_py.filesystem.ordinary import read_whole
+from codex_py.filesystem.reading import read_whole
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer, UserQuestion
 
 _MAX_BYTES = 1024 * 1024

@@ -17,10 +17,9 @@ from concurrent.futures import Future
 from functools import partial
 
 from codex_py.app.loading import load
-from codex_py.errors import CodexError, ExitCode
-from codex_py.frontends.arguments import Arguments, exec_target, require_images
-from codex_py.frontends.command_parser import UsageError
-from codex_py.frontends.streams import OutputStream, is_pipe, read_all
+from codex_py.command_line.arguments import Arguments, exec_target, require_images
+from codex_py.errors import CodexError, ExitCode, UsageError
+from codex_py.streams.standard import OutputStream, is_pipe, read_all
 
 _STDERR_TIMEOUT_S = 2.0
 """A caller that reads standard output alone must not stop us when the other pipe is full."""

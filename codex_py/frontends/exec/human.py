@@ -1,12 +1,12 @@
 """`exec` for people: a session as text on standard error, laid out as Codex does."""
 
-from codex_py.frontends.configuration import sandbox_summary
-from codex_py.frontends.streams import OutputStream
-from codex_py.frontends.terminal import Style, printable
+from codex_py.command_line.configuration import sandbox_summary
 from codex_py.protocol import events
 from codex_py.protocol.approval import DENIALS, Denied
 from codex_py.protocol.plans import without_tags
 from codex_py.protocol.settings import TurnSettings
+from codex_py.streams.standard import OutputStream
+from codex_py.streams.terminal import Style, printable
 from codex_py.version import __version__
 
 _SHOWN_PROMPT_CHARACTERS = 20_000

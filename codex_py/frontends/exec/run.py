@@ -20,21 +20,21 @@ from codex_py.app.loading import load
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import open_session
 from codex_py.app.settings import configured_choices
+from codex_py.command_line.arguments import Arguments, SessionTarget
+from codex_py.command_line.configuration import load_exec_config
 from codex_py.core.session_turn import TurnResult
 from codex_py.errors import CodexError, ExitCode
-from codex_py.filesystem.ordinary import real_path
-from codex_py.frontends.arguments import Arguments, SessionTarget
-from codex_py.frontends.configuration import load_exec_config
+from codex_py.filesystem.reading import real_path
 from codex_py.frontends.exec.human import HumanText
 from codex_py.frontends.interruption import Interruption
-from codex_py.frontends.streams import READER_LEFT, OutputStream
-from codex_py.frontends.terminal import Style, printable, wants_color
 from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session
 from codex_py.protocol import events
 from codex_py.protocol.event_data import event_data
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.plans import proposed_plan
+from codex_py.streams.standard import READER_LEFT, OutputStream
+from codex_py.streams.terminal import Style, printable, wants_color
 
 _LOAD_SCHEMA = "codex_py.app.output_schema:load_schema"
 _ANSWERS = "codex_py.frontends.exec.answers:Answers"

@@ -21,20 +21,20 @@ from mcp.server.runner import serve_connection
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
 from codex_py.app.options import SessionOptions
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.parser import working_folder
 from codex_py.config.config import Config
 from codex_py.config.paths import codex_home
-from codex_py.errors import CodexError, ExitCode, SessionError
-from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.command_parser import UsageError, working_folder
+from codex_py.errors import CodexError, ExitCode, SessionError, UsageError
 from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.mcp_server import tools
 from codex_py.frontends.mcp_server.ceiling import Ceiling
 from codex_py.frontends.mcp_server.client import Call, Client
 from codex_py.frontends.mcp_server.threads import Threads
-from codex_py.frontends.streams import OutputStream, is_pipe
 from codex_py.mcp.stdio import IncomingMessages, OutgoingMessages
 from codex_py.rollout.index import find_session
 from codex_py.rollout.records import read_meta
+from codex_py.streams.standard import OutputStream, is_pipe
 from codex_py.version import __version__
 
 _ORIGINATOR = "codex_mcp_server"

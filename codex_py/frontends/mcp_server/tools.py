@@ -12,11 +12,11 @@ import mcp_types as types
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.configuration import read_config
+from codex_py.command_line.parser import working_folder
 from codex_py.config.config import Config
 from codex_py.errors import CodexError
-from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.command_parser import working_folder
-from codex_py.frontends.configuration import read_config
 from codex_py.frontends.mcp_server.ceiling import Ceiling
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from prompt_toolkit.formatted_text import ANSI, split_lines, to_formatted_text
 
 from codex_py.app.thread import thread_items
-from codex_py.frontends.item_text import script_of
-from codex_py.frontends.terminal import printable
+from codex_py.app.views.item_text import script_of
 from codex_py.frontends.tui.fitting import Fragments, joined, panel_size, shortened, wrapped
 from codex_py.frontends.tui.key_codes import bind
 from codex_py.frontends.tui.panel import Panel
@@ -16,6 +15,7 @@ from codex_py.frontends.tui.picker import Row
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol import events
+from codex_py.streams.terminal import printable
 
 if TYPE_CHECKING:
     from codex_py.app.features.agents.child import Child

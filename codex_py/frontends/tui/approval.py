@@ -8,9 +8,7 @@ from prompt_toolkit.formatted_text import fragment_list_to_text
 from rich.console import RenderableType
 from rich.text import Text
 
-from codex_py.frontends.item_text import script_of
-from codex_py.frontends.plain_text import plain
-from codex_py.frontends.terminal import printable
+from codex_py.app.views.item_text import script_of
 from codex_py.frontends.tui.cells.command import elsewhere
 from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.fitting import LOW, Fragments, both_ends, ends_of, fit, joined
@@ -22,6 +20,8 @@ from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.events import Change
 from codex_py.protocol.json_fields import json_or
+from codex_py.streams.plain_text import plain
+from codex_py.streams.terminal import printable
 
 _KINDS: Final = {
     "command": ("run the following command", "this command"),

@@ -16,7 +16,6 @@ from codex_py.config.skills import find_skills
 from codex_py.core.session import Session
 from codex_py.core.session_turn import TurnResult
 from codex_py.errors import CodexError
-from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.markdown import Markdown
 from codex_py.frontends.tui.progress import Progress
@@ -29,6 +28,7 @@ from codex_py.protocol.plans import proposed_plan
 from codex_py.protocol.settings import Choices, Mode
 from codex_py.rollout.git_info import git_info
 from codex_py.rollout.index import find_session
+from codex_py.streams.terminal import printable
 
 _STREAM_RETRIES: Final = 10
 """These take more than two minutes: the user can interrupt them, and networks come back."""

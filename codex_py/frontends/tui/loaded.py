@@ -12,7 +12,6 @@ from codex_py.config.custom_prompts import find_custom_prompts
 from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import Changed, Trusted, trust_project
 from codex_py.errors import CodexError, nearest
-from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.approval import TerminalApprover
 from codex_py.frontends.tui.commands.hooks import HOOKS, settle_hooks
 from codex_py.frontends.tui.commands.program import PROGRAM, PROMPTS, custom_command
@@ -31,6 +30,7 @@ from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.prompts import Note
+from codex_py.streams.terminal import printable
 
 _NO_KEY: Final = """\
 {problem}

@@ -18,8 +18,8 @@ from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.table import Table
 from rich.text import Text
 
-from codex_py.frontends.plain_text import plain
 from codex_py.frontends.tui.cells.layout import Hanging
+from codex_py.streams.plain_text import plain
 
 _PARSER = MarkdownIt().enable(["strikethrough", "table"])
 _COLUMN = 7

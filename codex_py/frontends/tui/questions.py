@@ -12,13 +12,13 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from prompt_toolkit.buffer import Buffer
 
-from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.panel import Choice, Entry, Option, Panel, field_of, yes_or_no
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.surface import Surface
 from codex_py.protocol.json_fields import as_object, object_field, objects
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer, UserQuestion
+from codex_py.streams.terminal import printable
 
 T = TypeVar("T")
 

@@ -14,9 +14,9 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.theme import Theme as Styles
 
-from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.theme import ASCII_SIGNS, STYLES, Theme
+from codex_py.streams.terminal import printable
 
 _Row: TypeAlias = list[Segment]
 

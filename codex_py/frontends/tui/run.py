@@ -12,14 +12,13 @@ from prompt_toolkit.input import create_input
 from prompt_toolkit.layout.controls import FormattedTextControl
 
 from codex_py.app.loading import load
+from codex_py.command_line.arguments import Arguments, require_images, terminal_target
+from codex_py.command_line.configuration import load_session_config
+from codex_py.command_line.parser import working_folder
 from codex_py.config.config import Config
+from codex_py.errors import UsageError
 from codex_py.filesystem.git import for_another_tree
-from codex_py.frontends.arguments import Arguments, require_images, terminal_target
-from codex_py.frontends.command_parser import UsageError, working_folder
-from codex_py.frontends.configuration import load_session_config
 from codex_py.frontends.interruption import Interruption
-from codex_py.frontends.streams import OutputStream, tell
-from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.composer import composer_window
 from codex_py.frontends.tui.fitting import Fragments, fit, joined
 from codex_py.frontends.tui.keys import program_keys
@@ -27,6 +26,8 @@ from codex_py.frontends.tui.output import TerminalWriter
 from codex_py.frontends.tui.surface import Launch, Surface
 from codex_py.frontends.tui.theme import PROMPT, terminal_theme
 from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session
+from codex_py.streams.standard import OutputStream, tell
+from codex_py.streams.terminal import printable
 from codex_py.version import __version__
 
 _DRAIN_S = 1.0

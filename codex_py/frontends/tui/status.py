@@ -8,10 +8,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 from prompt_toolkit.utils import get_cwidth
 
-from codex_py.frontends.terminal import duration, printable
 from codex_py.frontends.tui.fitting import Fragments, fit
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import Theme
+from codex_py.streams.terminal import duration, printable
 
 ITEMS: Final = (
     *("model-with-reasoning", "current-dir", "git-branch", "permissions"),

@@ -14,11 +14,10 @@ from typing import Any, Protocol
 from prompt_toolkit.input import Input
 
 from codex_py.app.user_programs import user_programs
+from codex_py.command_line.arguments import SessionTarget
 from codex_py.config.config import Config
 from codex_py.config.skills import Skill
 from codex_py.errors import CodexError
-from codex_py.frontends.arguments import SessionTarget
-from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.compose.completion import (
     CommandName,
     command_source,
@@ -33,6 +32,7 @@ from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.status import ITEMS, TITLE_ITEMS, Status, notifications
 from codex_py.frontends.tui.theme import Theme
+from codex_py.streams.terminal import printable
 
 
 @dataclass(frozen=True, slots=True)

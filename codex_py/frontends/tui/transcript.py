@@ -8,7 +8,6 @@ from typing import Literal
 from rich.console import RenderableType
 from rich.rule import Rule
 
-from codex_py.frontends.terminal import aligned
 from codex_py.frontends.tui.blocks import Block, Blocks
 from codex_py.frontends.tui.cells.command import explored, explored_cell
 from codex_py.frontends.tui.cells.item import (
@@ -26,6 +25,7 @@ from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol import events
 from codex_py.protocol.approval import DENIALS
+from codex_py.streams.terminal import aligned
 
 _OUTPUT_KEPT = 4_000
 """Characters of the output of a running command."""

@@ -22,8 +22,8 @@ from typing import Any, Final, cast
 import httpx
 
 from codex_py.errors import ModelError, OptionError
-from codex_py.filesystem.ordinary import read_whole
-from codex_py.filesystem.own import open_emptied
+from codex_py.filesystem.private import open_emptied
+from codex_py.filesystem.reading import read_whole
 from codex_py.model.tape.match import first_difference, normalised, working_directory
 
 _VERSION: Final = 1

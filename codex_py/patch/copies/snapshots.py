@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.filesystem.git import git_folder
-from codex_py.filesystem.ordinary import read_whole
+from codex_py.filesystem.reading import read_whole
 from codex_py.patch.copies.folders import folder_states, special_files
 from codex_py.patch.copies.own_files import OwnFiles
 from codex_py.patch.copies.store import SnapshotError, Store

@@ -20,8 +20,8 @@ from typing import Any, Final
 
 from codex_py.errors import CodexError
 from codex_py.filesystem.git import common_folder, git_folder
-from codex_py.filesystem.ordinary import read_whole
-from codex_py.filesystem.own import locked, make_private
+from codex_py.filesystem.private import locked, make_private
+from codex_py.filesystem.reading import read_whole
 from codex_py.patch.git import Git, find_git
 from codex_py.programs import programs_outside
 

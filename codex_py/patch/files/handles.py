@@ -12,7 +12,7 @@ import stat
 from contextlib import suppress
 from typing import NamedTuple, Self
 
-from codex_py.filesystem.ordinary import FOLDER_FLAGS, open_ordinary_entry
+from codex_py.filesystem.reading import FOLDER_FLAGS, open_ordinary_entry
 
 _MAX_OPEN = 64
 """Handles kept; a process may have 256 descriptors in all on macOS."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codex_py.errors import PatchError
-from codex_py.filesystem.own import locked, make_private
+from codex_py.filesystem.private import locked, make_private
 from codex_py.patch.files import entry_file
 from codex_py.patch.files.change import Entry, State
 from codex_py.patch.files.failures import describe

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from codex_py.errors import PatchError
-from codex_py.filesystem.ordinary import SPECIAL
+from codex_py.filesystem.reading import SPECIAL
 from codex_py.patch.files.change import FileChange
 from codex_py.patch.files.failures import system_error
 from codex_py.patch.files.handles import Directories, Status, join, split

@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 
 from codex_py import __version__
-from codex_py.frontends.configuration import sandbox_summary
+from codex_py.command_line.configuration import sandbox_summary
 from codex_py.frontends.exec.human import HumanText, duration
-from codex_py.frontends.streams import OutputStream
-from codex_py.frontends.terminal import Style
 from codex_py.protocol.approval import ApprovalPolicy, Denied, SandboxPolicy
 from codex_py.protocol.events import (
     AgentMessage,
@@ -36,6 +34,8 @@ from codex_py.protocol.events import (
 )
 from codex_py.protocol.settings import TurnSettings
 from codex_py.protocol.stream import Usage
+from codex_py.streams.standard import OutputStream
+from codex_py.streams.terminal import Style
 from tests.support.model import reconnecting
 
 SETTINGS = TurnSettings(

@@ -2,7 +2,6 @@ import os
 from collections.abc import Sequence
 
 from codex_py.frontends.exec.run import JsonLines
-from codex_py.frontends.streams import OutputStream
 from codex_py.protocol.events import (
     AgentMessage,
     CommandExecution,
@@ -16,6 +15,7 @@ from codex_py.protocol.events import (
     TurnStarted,
 )
 from codex_py.protocol.stream import Usage
+from codex_py.streams.standard import OutputStream
 
 
 def lines_of(events: Sequence[Event]) -> list[str]:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.errors import CodexError
-from codex_py.frontends.command_parser import UsageError
+from codex_py.errors import CodexError, UsageError
 from codex_py.frontends.exec import command
 from codex_py.frontends.exec.command import decode_prompt, start_reading
 

@@ -1,7 +1,7 @@
 import pytest
 
-from codex_py.frontends.plain_text import command_output, plain
 from codex_py.frontends.tui.cells.layout import one_line
+from codex_py.streams.plain_text import command_output, plain
 
 
 @pytest.mark.parametrize(

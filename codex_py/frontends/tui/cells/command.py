@@ -6,11 +6,9 @@ from pathlib import PurePath
 from rich.console import RenderableType
 from rich.text import Text
 
+from codex_py.app.views.item_text import LONGEST_SCRIPT, script_of
 from codex_py.execpolicy.safety import is_known_safe
 from codex_py.execpolicy.words import Command, plain_script
-from codex_py.frontends.item_text import LONGEST_SCRIPT, script_of
-from codex_py.frontends.plain_text import command_output, cut
-from codex_py.frontends.terminal import took
 from codex_py.frontends.tui.cells.layout import (
     Hanging,
     below,
@@ -20,6 +18,8 @@ from codex_py.frontends.tui.cells.layout import (
 )
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.events import CommandExecution
+from codex_py.streams.plain_text import command_output, cut
+from codex_py.streams.terminal import took
 
 _COMMAND_HEAD, _COMMAND_TAIL = 4, 1
 _OUTPUT_HEAD, _OUTPUT_TAIL = 2, 3

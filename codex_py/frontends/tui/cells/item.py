@@ -7,14 +7,12 @@ from rich.console import RenderableType
 from rich.styled import Styled
 from rich.text import Text
 
-from codex_py.frontends.item_text import (
+from codex_py.app.views.item_text import (
     AGENT_VERBS,
     one_line_json,
     result_text,
     search_words,
 )
-from codex_py.frontends.plain_text import cut
-from codex_py.frontends.terminal import took
 from codex_py.frontends.tui.blocks import Block, Prose
 from codex_py.frontends.tui.cells.command import command_cell, running_cell
 from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked, one_line
@@ -29,6 +27,8 @@ from codex_py.protocol.json_fields import (
     objects,
     text_field,
 )
+from codex_py.streams.plain_text import cut
+from codex_py.streams.terminal import took
 
 _LONGEST_ARGUMENTS = 300
 _LONGEST_NAME = 100

@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.segment import Segment
 from rich.text import Text
 
-from codex_py.frontends.plain_text import cut, plain
+from codex_py.streams.plain_text import cut, plain
 
 _NARROWEST_BODY = 8
 _LONGEST_LINE = 240

@@ -15,12 +15,12 @@ from codex_py.app.features.hooks import HooksFeature
 from codex_py.config.hook_files import has_hooks
 from codex_py.config.hooks import Hook, Hooks, enable, find_hooks, trust
 from codex_py.errors import CodexError
-from codex_py.frontends.plain_text import cut
-from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.cells.layout import one_line
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.panel import Choice, Option, Postponed
 from codex_py.frontends.tui.picker import Picker, Row
+from codex_py.streams.plain_text import cut
+from codex_py.streams.terminal import printable
 
 _STATES: Final = {
     "new": "new; it does not run",

@@ -6,11 +6,11 @@ from collections.abc import Container
 from datetime import datetime
 from pathlib import Path
 
+from codex_py.app.export.document import Document
+from codex_py.app.export.forms import without_keys, writer_for
+from codex_py.app.export.markdown import conversation
 from codex_py.config.custom_prompts import CustomPrompt
 from codex_py.errors import CodexError
-from codex_py.frontends.export.document import Document
-from codex_py.frontends.export.forms import without_keys, writer_for
-from codex_py.frontends.export.markdown import conversation
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.keys import SHORTCUTS

@@ -10,7 +10,6 @@ from pathlib import Path
 from codex_py.app.features.agents.feature import SubAgents
 from codex_py.app.patching import changes_since_commit
 from codex_py.errors import CodexError
-from codex_py.frontends.terminal import age, printable
 from codex_py.frontends.tui.agents import AgentReader, agent_row
 from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
@@ -28,6 +27,7 @@ from codex_py.patch.undo import EditedSince, UndoPlan, find_patch, newest_undo, 
 from codex_py.protocol.events import UserMessage
 from codex_py.rollout.archive import archive, delete
 from codex_py.rollout.listing import SessionSummary, list_sessions, preview_messages
+from codex_py.streams.terminal import age, printable
 
 _LISTED = 200
 """Sessions that one search shows; a narrower one finds the others."""

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import selectable_models
+from codex_py.app.views.cost import CostReport
+from codex_py.app.views.item_text import script_of
+from codex_py.command_line.configuration import sandbox_summary
 from codex_py.config.edit import set_in_config
 from codex_py.config.model_name import split_model
 from codex_py.errors import CodexError
-from codex_py.frontends.configuration import sandbox_summary
-from codex_py.frontends.cost import CostReport
-from codex_py.frontends.item_text import script_of
-from codex_py.frontends.terminal import aligned, duration, printable
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.fitting import Fragments
@@ -24,6 +23,7 @@ from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 from codex_py.protocol.mcp import McpServers, McpServerStatus
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.rollout.usage import SessionUsage, UsageRow, read_session_usage
+from codex_py.streams.terminal import aligned, duration, printable
 
 _THEMES = ("auto", "dark", "light")
 _EFFORTS = ("minimal", "low", "medium", "high", "xhigh")

@@ -20,11 +20,11 @@ from prompt_toolkit.layout.processors import Processor, Transformation, Transfor
 from prompt_toolkit.layout.utils import explode_text_fragments
 
 from codex_py.errors import CodexError
-from codex_py.filesystem.ordinary import read_whole
-from codex_py.frontends.terminal import printable
+from codex_py.filesystem.reading import read_whole
 from codex_py.frontends.tui.fitting import Fragments, fit
 from codex_py.programs import Programs
 from codex_py.protocol.messages import MAX_IMAGE_BYTES
+from codex_py.streams.terminal import printable
 
 _FIRST, _LAST = 0x100000, 0x10FFFD
 """A plane of Unicode for private use, that no keyboard writes."""

@@ -12,9 +12,9 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.utils import get_cwidth
 
 from codex_py.config.skills import Skill
-from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.compose.files import FileIndex
 from codex_py.frontends.tui.fitting import Fragments, fit, joined, window
+from codex_py.streams.terminal import printable
 
 ROWS = 8
 _SLOW_S = 0.2

@@ -14,7 +14,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Final
 
-from codex_py.filesystem.own import lock, make_private
+from codex_py.filesystem.private import lock, make_private
 from codex_py.protocol.json_fields import as_object, json_or, text_field
 from codex_py.protocol.messages import encode_json
 

@@ -1,1 +1,0 @@
-"""The checks of `codex-py doctor`: the configuration, what it names, and the machine."""

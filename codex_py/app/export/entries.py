@@ -1,0 +1,178 @@
+"""Turns thread items into the entries of a conversation, which Markdown and the page write."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypeAlias
+
+from codex_py.app.views.diffs import ShownFile, read_diff
+from codex_py.app.views.item_text import AGENT_VERBS, result_text, script_of, search_words
+from codex_py.protocol import events
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.plans import without_tags
+from codex_py.streams.plain_text import command_output, plain
+from codex_py.streams.terminal import took
+
+_LONGEST = 20_000
+"""Characters of one output, one diff or one prompt of an agent."""
+_SHORT_TURN_MS = 2_000
+"""As in the terminal, a quick turn needs no line."""
+_STEPS = {(True, False): "✔", (False, True): "▸", (False, False): "□"}
+
+Kind: TypeAlias = Literal[
+    "user", "agent", "thought", "command", "change", "plan", "call", "note", "error"
+]
+
+
+@frozen
+class Text:
+    text: str
+    form: Literal["markdown", "plain", "code"] = "code"
+    language: str = ""
+
+
+@frozen
+class Diff:
+    text: str
+    files: Sequence[ShownFile]
+
+
+Part: TypeAlias = Text | Diff
+
+
+@frozen
+class Entry:
+    kind: Kind
+    title: str = ""
+    """The script of a command; empty for messages."""
+    note: str = ""
+    """Such as the exit code."""
+    failed: bool = False
+    parts: Sequence[Part] = ()
+
+
+def entries(items: Sequence[events.ThreadItem]) -> Iterator[Entry]:
+    """The entries of a conversation. Nothing in them can steer a terminal or hide text."""
+    for item in items:
+        if not (isinstance(item, events.TurnTime) and item.duration_ms < _SHORT_TURN_MS):
+            yield _entry(item)
+
+
+def _entry(item: events.ThreadItem) -> Entry:
+    match item:
+        case events.CommandExecution():
+            return _command(item)
+        case events.FileChange():
+            return _change(item)
+        case events.TodoList():
+            steps = (f"- {_STEPS[s.completed, s.in_progress]} {s.text}" for s in item.items)
+            text = "\n\n".join(filter(None, (item.explanation, "\n".join(steps))))
+            return Entry("plan", "Updated plan", parts=_texts(text, "markdown"))
+        case events.McpToolCall():
+            return _call(item)
+        case events.CollabToolCall():
+            return _agents(item)
+        case events.WebSearch():
+            return Entry("call", plain(" ".join(search_words(item))))
+        case events.ErrorItem(message=message):
+            return Entry("error", "Error", failed=True, parts=_texts(message))
+        case events.ContextCompaction():
+            return Entry("note", "Compacted: for the model, a summary takes the place of the above")
+        case events.TurnTime(duration_ms=duration_ms):
+            return Entry("note", f"Worked for {took(duration_ms)}")
+        case _:
+            return _said(item)
+
+
+def _said(item: events.UserMessage | events.AgentMessage | events.ReasoningSummary) -> Entry:
+    match item:
+        case events.UserMessage():
+            images = "".join(f"\n[image: {path}]" for path in item.images)
+            return Entry("user", parts=_texts((item.text + images).strip("\n"), "plain"))
+        case events.AgentMessage(text=text):
+            return Entry("agent", parts=_texts(without_tags(text), "markdown"))
+        case events.ReasoningSummary(text=text):
+            return Entry("thought", "Reasoning", parts=_texts(text, "markdown"))
+
+
+def _texts(
+    text: str, form: Literal["markdown", "plain", "code"] = "code", language: str = ""
+) -> list[Part]:
+    return [Text(plain(text, tab=4), form, language)] if text.strip() else []
+
+
+def _shortened(text: str) -> str:
+    """The text, or its first and last characters with a remark between them."""
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    return f"{text[:half]}\n{_left_out(text)}\n{text[-half:]}"
+
+
+def _left_out(text: str) -> str:
+    return f"[… {len(text) - _LONGEST:,} characters are left out …]"
+
+
+def _command(item: events.CommandExecution) -> Entry:
+    notes: list[str] = []
+    if item.status == "declined":
+        notes.append("declined")
+    elif item.exit_code is not None:
+        notes.append(f"exit {item.exit_code}")
+    elif item.status != "completed":
+        notes.append(item.status)
+    if item.duration_ms is not None:
+        notes.append(took(item.duration_ms))
+    output = command_output(_shortened(item.aggregated_output)).strip("\n")
+    return Entry(
+        "command",
+        plain(script_of(item.command).strip()),
+        ", ".join(notes),
+        item.status in {"failed", "declined"},
+        _texts(output),
+    )
+
+
+def _change(item: events.FileChange) -> Entry:
+    if item.status == "failed":
+        names = ", ".join(change.path for change in item.changes)
+        title = f"{'Declined' if item.is_declined else 'Failed'} patch of {names}"
+        message = "" if item.error is None else item.error["message"]
+        return Entry("change", plain(title), failed=True, parts=_texts(message))
+    diff = item.diff[:_LONGEST]
+    files = read_diff(diff)
+    verb, names = "Edited", [change.path for change in item.changes]
+    if files:
+        names = [f.path + (f" → {f.moved_to}" if f.moved_to else "") for f in files]
+        verb = files[0].verb if len(files) == 1 else verb
+    remark = _left_out(item.diff) if len(diff) < len(item.diff) else ""
+    parts: list[Part] = [Diff(plain(diff).rstrip("\n"), files)] if files else _texts(diff)
+    return Entry("change", plain(f"{verb} {', '.join(names)}"), remark, parts=parts)
+
+
+def _call(item: events.McpToolCall) -> Entry:
+    arguments = item.arguments
+    told = json.dumps(arguments, ensure_ascii=False, indent=2) if arguments else ""
+    message = "" if item.error is None else str(item.error.get("message") or item.error)
+    said = [
+        *_texts(_shortened(told), language="json"),
+        *_texts(_shortened(result_text(item.result))),
+    ]
+    return Entry(
+        "call",
+        plain(f"Called {item.server}.{item.tool}"),
+        item.status if item.status == "failed" else "",
+        item.status == "failed" or bool(message),
+        [*said, *_texts(message)],
+    )
+
+
+def _agents(item: events.CollabToolCall) -> Entry:
+    names = ", ".join(item.names.get(each, each) for each in item.receiver_thread_ids)
+    parts = _texts(_shortened(item.prompt or ""), "markdown")
+    for agent_id, state in item.agents_states.items():
+        if state.message:
+            name = item.names.get(agent_id, agent_id)
+            text = f"{name} ({state.status}):\n\n{state.message}"
+            parts += _texts(_shortened(text), "markdown")
+    title = plain(f"{AGENT_VERBS[item.tool][True]} {names}")
+    return Entry("call", title, failed=item.status == "failed", parts=parts)

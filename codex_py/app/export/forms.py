@@ -1,0 +1,65 @@
+"""The formats of exports, and the writer of JSON, which docs/sessions.md describes."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from codex_py.app.export.document import Document
+from codex_py.app.export.redaction import Redactor, map_texts
+from codex_py.app.loading import load
+from codex_py.errors import UsageError
+from codex_py.protocol.event_data import item_data, plain_data
+from codex_py.version import __version__
+
+FORMS = {
+    "md": "codex_py.app.export.markdown:markdown",
+    "json": "codex_py.app.export.forms:json_document",
+    "html": "codex_py.app.export.page:page",
+}
+"""The writer of each form."""
+
+Writer: TypeAlias = Callable[[Document], Iterator[str]]
+
+
+def writer_for(path: Path | None, form: str | None = None) -> Writer:
+    """Choose the writer by `form`, else by the suffix of the file, else Markdown.
+
+    Raises:
+        UsageError: the suffix is that of another kind of file.
+    """
+    suffix = path.suffix.lower().removeprefix(".") if path is not None else ""
+    form = form or {"": "md", "markdown": "md", "htm": "html"}.get(suffix, suffix)
+    if form not in FORMS:
+        raise UsageError(f"name a file that ends with .{', .'.join(FORMS)}, not {path}")
+    # The page needs a reader of Markdown, which takes 40 ms.
+    return load(FORMS[form])
+
+
+def without_keys(
+    document: Document, environment: Mapping[str, str], home: Path
+) -> tuple[Document, list[str]]:
+    """The document with `[redacted]` in place of keys, and a sentence that counts them. `home`: `$CODEX_HOME`.
+
+    Raises:
+        ConfigError: `auth.json` cannot be read.
+    """
+    redact = Redactor(environment, home)
+    return map_texts(document, redact), redact.notes
+
+
+def json_document(document: Document) -> Iterator[str]:
+    data = {
+        "format": "codex-py-conversation",
+        "format_version": 1,
+        "written_by": f"codex-py {__version__}",
+        "thread_id": document.thread_id,
+        "name": document.name,
+        "cwd": document.cwd,
+        "model": document.model,
+        "model_provider": document.provider,
+        "began": document.began or None,
+        "usage": plain_data(document.usage),
+        "items": [item_data(item) for item in document.items],
+    }
+    yield json.dumps(data, indent=2) + "\n"

@@ -1,0 +1,176 @@
+"""A conversation as one HTML page that needs nothing else: no script, no font, no image.
+
+Its text comes from models, tools and files, so all of it is escaped, and a policy forbids the page to load or run
+anything but its own style sheet, https://www.w3.org/TR/CSP3/.
+"""
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+
+from codex_py.app.export.document import Document
+from codex_py.app.export.entries import Diff, Entry, Part, entries
+from codex_py.app.views.diffs import DiffLine, ShownFile
+from codex_py.streams.terminal import on_one_line
+from codex_py.version import __version__
+
+_STYLE: Final = Path(__file__).with_name("page.css")
+_SCHEMES: Final = ("https://", "http://", "mailto:")
+_FIRST_HEADING: Final = 4
+"""The level of the largest heading of an answer; those above it are the page's."""
+_CLASSES: Final = {"+": "added", "-": "removed", "@": "gap", "\\": "gap"}
+_LISTED: Final = 80
+
+
+def page(document: Document) -> Iterator[str]:
+    """The parts of the page, in order."""
+    style = _STYLE.read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    title = escape(on_one_line(document.title) or "Conversation")
+    rows = ((name, escape(on_one_line(value))) for name, value in document.facts)
+    facts = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
+    yield (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\';'
+        f" style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'\">\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f"<header>\n<h1>{title}</h1>\n<dl>{facts}</dl>\n"
+    )
+    found = list(entries(document.items))
+    yield f"{_contents(found)}</header>\n<main>\n"
+    yield from _conversation(found)
+    yield f'</main>\n<footer class="quiet">Written by codex-py {__version__}.</footer>\n'
+    yield "</body>\n</html>\n"
+
+
+def _contents(found: Sequence[Entry]) -> str:
+    prompts = [entry.parts for entry in found if entry.kind == "user"]
+    if len(prompts) < 2:
+        return ""
+    lines = [" ".join(parts[0].text.split()) if parts else "" for parts in prompts]
+    items = "".join(
+        f'<li><a href="#prompt-{number}">{escape(line[:_LISTED])}{"…" * (len(line) > _LISTED)}</a></li>'
+        for number, line in enumerate(lines, 1)
+    )
+    return f'<nav aria-label="Prompts"><details><summary>{len(lines)} prompts</summary><ol>{items}</ol></details></nav>\n'
+
+
+def _conversation(found: Sequence[Entry]) -> Iterator[str]:
+    number = 0
+    for entry in found:
+        if entry.kind == "user":
+            yield "</section>\n" * bool(number)
+            number += 1
+            yield f'<section class="turn" aria-labelledby="prompt-{number}">\n<div class="user">'
+            yield f'<h2 id="prompt-{number}">Prompt {number}</h2>{_parts(entry)}</div>\n'
+        elif entry.kind == "agent":
+            yield f'<div class="agent"><h3>Answer</h3>{_parts(entry)}</div>\n'
+        elif entry.kind == "note":
+            yield f'<p class="quiet">{escape(entry.title)}</p>\n'
+        else:
+            yield _step(entry)
+    yield "</section>\n" * bool(number)
+
+
+def _step(entry: Entry) -> str:
+    classes = f"step {entry.kind}{' failed' * entry.failed}"
+    title = escape(entry.title)
+    if entry.kind == "command":
+        title = f'<code><span aria-hidden="true">$ </span>{title}</code>'
+    if entry.note:
+        title += f' <span class="note">{escape(entry.note)}</span>'
+    title += "".join(_counts(part.files) for part in entry.parts if isinstance(part, Diff))
+    if not entry.parts:
+        return f'<p class="{classes}">{title}</p>\n'
+    is_open = " open" * (entry.failed or entry.kind in {"change", "plan"})
+    return (
+        f'<details class="{classes}"{is_open}><summary>{title}</summary>{_parts(entry)}</details>\n'
+    )
+
+
+def _parts(entry: Entry) -> str:
+    return "".join(map(_part, entry.parts))
+
+
+def _part(part: Part) -> str:
+    if isinstance(part, Diff):
+        return "".join(_file(file, is_named=len(part.files) > 1) for file in part.files)
+    match part.form:
+        case "markdown":
+            return f'<div class="markdown body">{_MARKDOWN.render(part.text)}</div>'
+        case "plain":
+            return f'<div class="plain">{escape(part.text)}</div>'
+        case "code":
+            return f'<pre tabindex="0" role="group" aria-label="Output">{escape(part.text)}</pre>'
+
+
+def _counts(files: Sequence[ShownFile]) -> str:
+    count = Counter(line.sign for file in files for line in file.lines)
+    return f' <span class="counts">+{count["+"]} -{count["-"]}</span>'
+
+
+def _file(file: ShownFile, *, is_named: bool) -> str:
+    name = escape(on_one_line(f"{file.verb} {file.path}"))
+    head = f'<p class="path">{name}</p>' if is_named else ""
+    if not file.lines:
+        return head
+    rows = "".join(map(_row, file.lines))
+    columns = (
+        '<thead class="hidden"><tr><th>Old line</th><th>New line</th><th>Text</th></tr></thead>'
+    )
+    return f'{head}<table class="diff" aria-label="{name}">{columns}<tbody>{rows}</tbody></table>'
+
+
+def _row(line: DiffLine) -> str:
+    old = line.number if line.sign == "-" else line.old
+    new = None if line.sign == "-" else line.number
+    numbers = "".join(f'<td class="n">{"" if n is None else n}</td>' for n in (old, new))
+    sign = {"@": "⋯", "\\": ""}.get(line.sign, line.sign)
+    kind = f' class="{_CLASSES[line.sign]}"' if line.sign in _CLASSES else ""
+    return f'<tr{kind}>{numbers}<td class="t">{sign} {escape(line.text)}</td></tr>'
+
+
+class _Renderer(RendererHTML):
+    """Headings that fit below those of the page, links that lead only to where they say, and no images."""
+
+    def heading_open(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
+        return f"<{_heading(tokens[index])}>"
+
+    def heading_close(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
+        return f"</{_heading(tokens[index])}>\n"
+
+    def link_open(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
+        target = str(tokens[index].attrGet("href") or "")
+        if target.lower().startswith(_SCHEMES):
+            return f'<a href="{escape(target)}" rel="noopener noreferrer nofollow">'
+        # A file of the project, as a rule, which this page does not bring along.
+        return f'<a title="{escape(target)}">'
+
+    def image(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:  # noqa: ARG002 - those of the base class
+        return f"[image: {escape(tokens[idx].content)}]"
+
+    def th_open(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
+        # The policy forbids the attribute `style`.
+        token, is_right = tokens[index], "right" in str(tokens[index].attrGet("style"))
+        return f"<{token.tag}{' class=right' * is_right}>"
+
+    td_open = th_open
+
+
+def _heading(token: Token) -> str:
+    return f"h{min(6, int(token.tag[1:]) + _FIRST_HEADING - 1)}"
+
+
+_MARKDOWN: Final = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable(
+    ["strikethrough", "table"]
+)

@@ -1,0 +1,99 @@
+"""Texts for thread items that the terminal and exports share."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from codex_py.execpolicy.place import is_known_shell
+from codex_py.protocol.events import WebSearch
+from codex_py.streams.plain_text import cut
+
+_SHELL = re.compile(r"(\S+) -l?c (?=.)", re.DOTALL)
+_QUOTED = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|([^\s'"\\]+)""", re.DOTALL)
+LONGEST_SCRIPT = 100_000
+
+AGENT_VERBS = {
+    "spawn_agent": ("Starting an agent", "Started agent"),
+    "send_input": ("Sending input to", "Sent input to"),
+    "wait": ("Waiting for", "Waited for"),
+    "close_agent": ("Closing", "Closed"),
+}
+"""While the call runs, and when it has ended."""
+_LONGEST_ARGUMENTS = 300
+_MOST_PARTS = 20
+"""Of a list or an object of JSON."""
+
+
+def script_of(command: str, own_shell: str = "") -> str:
+    """A command line without the shell that runs it: `/bin/bash -lc 'ls -l'` is `ls -l`.
+
+    Only a shell of the system, or the user's own at its absolute path, is left out. Another program
+    of that name may do anything, whatever its script says.
+    """
+    wrapper = _SHELL.match(command)
+    if wrapper is None or len(command) > LONGEST_SCRIPT:
+        return command
+    if not is_known_shell(wrapper[1], own_shell):
+        return command
+    script: list[str] = []
+    position = wrapper.end()
+    while position < len(command):
+        part = _QUOTED.match(command, position)
+        if part is None:
+            # Several words: the script has arguments, which say what it does.
+            return command
+        single, double, bare = part.groups()
+        script.append(re.sub(r"\\(.)", r"\1", double) if double else single or bare or "")
+        position = part.end()
+    return "".join(script)
+
+
+def search_words(item: WebSearch) -> tuple[str, str]:
+    """A verb and its object: `("Opened", "https://…")`."""
+    action = item.action or {}
+    match action.get("type"):
+        case "open_page":
+            verb, what = "Opened", str(action.get("url") or item.query)
+        case "find_in_page":
+            place = action.get("url")
+            verb, what = "Looked for", str(action.get("pattern") or item.query)
+            what += f" in {place}" if place else ""
+        case _:
+            verb, what = "Searched the web for", item.query
+    return verb, what
+
+
+def one_line_json(value: Any) -> str:
+    """A value of any size as JSON on one line. Long strings, lists and objects are cut."""
+    if isinstance(value, str):
+        return json.dumps(cut(value, _LONGEST_ARGUMENTS, ""), ensure_ascii=False)
+    if isinstance(value, dict):
+        items = list(cast("dict[str, Any]", value).items())[:_MOST_PARTS]
+        return (
+            "{"
+            + ", ".join(f"{one_line_json(str(key))}: {one_line_json(part)}" for key, part in items)
+            + "}"
+        )
+    if isinstance(value, list):
+        return "[" + ", ".join(map(one_line_json, cast("list[Any]", value)[:_MOST_PARTS])) + "]"
+    return cut(json.dumps(value, default=str), _LONGEST_ARGUMENTS, "")
+
+
+def result_text(result: Mapping[str, Any] | None) -> str:
+    """The texts of an MCP result; for images and other content, the type in brackets."""
+    if result is None:
+        return ""
+    content = result.get("content")
+    texts: list[str] = []
+    for part in cast("list[Any]", content)[:_MOST_PARTS] if isinstance(content, list) else []:
+        match part:
+            case {"type": "text", "text": str(text)}:
+                texts.append(text)
+            case {"type": str(kind)}:
+                texts.append(f"[{kind}]")
+            case _:
+                pass
+    if not texts and (structured := result.get("structured_content")) is not None:
+        texts.append(one_line_json(structured))
+    return "\n".join(texts)

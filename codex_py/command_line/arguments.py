@@ -1,0 +1,235 @@
+"""The options and words of a session's command line, and what they ask for. `cli/arguments.py` reads them."""
+
+import json
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, get_args
+
+from codex_py.command_line.parser import OneOf, flag, option, options, protection, suggestion
+from codex_py.config.budget import LIMITS, amount
+from codex_py.config.tables import feature_names
+from codex_py.errors import ConfigError, UsageError
+from codex_py.protocol.approval import SandboxMode
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
+from codex_py.protocol.stream import ToolChoice
+
+
+def unknown_feature(name: str, known: Collection[str]) -> str:
+    """The message, which begins with the words of Codex."""
+    return (
+        f"Unknown feature flag: {name}.{suggestion(name, sorted(known))}"
+        " `codex-py features list` shows all."
+    )
+
+
+def _feature(value: str) -> Callable[[str], str]:
+    def setting(name: str) -> str:
+        if name not in (known := feature_names()):
+            raise UsageError(unknown_feature(name, known))
+        return f"features.{name}={value}"
+
+    return setting
+
+
+def _limit(name: str) -> Callable[[str], str]:
+    def setting(text: str) -> str:
+        try:
+            return f"budget.{name}={amount(name, text)}"
+        except ConfigError as error:
+            raise UsageError(f"--{name.replace('_', '-')}: {error}") from None
+
+    return setting
+
+
+def _tool_choice(text: str) -> str:
+    ToolChoice.parse(text)
+    return f"tool_choice={json.dumps(text)}"
+
+
+def _worktree_name(name: str) -> str:
+    if name and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+        raise UsageError(
+            f"--worktree: {name!r} cannot name a folder here; use letters, digits, `.`, `_` and `-`"
+        )
+    return name
+
+
+@frozen
+class Arguments:
+    """The words and options of a command. Paths are as the user wrote them."""
+
+    words: tuple[str, ...] = ()
+    """The command and its arguments: all that is neither an option nor a value of one."""
+    literal_words: tuple[str, ...] = ()
+    """The words after `--`, none of which is a command or an option."""
+    version: bool = flag("-V", "--version")
+
+    overrides: Sequence[str] = options(
+        {
+            ("-c", "--config"): {"action": "append"},
+            ("--enable",): {"action": "append", "type": _feature("true")},
+            ("--disable",): {"action": "append", "type": _feature("false")},
+            ("--search",): {"action": "append_const", "const": 'web_search="live"'},
+            ("--tool-choice",): {"action": "append", "type": _tool_choice},
+        },
+        default=(),
+    )
+    """`key=value`, weakest first. Every command of Codex takes these options."""
+    limits: Sequence[str] = options(
+        {
+            (f"--{name.replace('_', '-')}",): {"action": "append", "type": _limit(name)}
+            for name in LIMITS
+        },
+        default=(),
+    )
+    """Further overrides, which count for sessions alone."""
+    model: str | None = option("-m", "--model")
+    profile: str | None = option("-p", "--profile")
+    sandbox: SandboxMode | None = option("-s", "--sandbox", type=OneOf(*get_args(SandboxMode)))
+    bypass: bool = flag("--dangerously-bypass-approvals-and-sandbox", "--yolo")
+    full_auto: bool = flag("--full-auto")
+    approval: str | None = option(
+        *("-a", "--ask-for-approval"),
+        type=OneOf("untrusted", "on-failure", "on-request", "never"),
+    )
+    oss: bool = flag("--oss")
+    local_provider: str | None = option("--local-provider", type=OneOf(*LOCAL_PROVIDERS))
+    strict_config: bool = flag("--strict-config")
+    ignore_user_config: bool = flag("--ignore-user-config")
+    ignore_rules: bool = flag("--ignore-rules")
+    bypass_hook_trust: bool = flag("--dangerously-bypass-hook-trust")
+    allow_unenforced: Sequence[str] = option(
+        "--allow-unenforced", default=(), action="append", type=protection
+    )
+    """Names of protections to start without."""
+
+    cd: str = option("-C", "--cd", default=".")
+    add_dir: Sequence[str] = option("--add-dir", default=(), action="append")
+    worktree: str | None = option("--worktree", type=_worktree_name)
+    """The name of a new git worktree to work in; empty for any name. Only `--worktree=NAME` gives it: a word after `--worktree` is the prompt."""
+    with_changes: bool = flag("--with-changes")
+    skip_git_repo_check: bool = flag("--skip-git-repo-check")
+    trust: bool = flag("--trust")
+    trust_client: bool = flag("--trust-client")
+    """Of `mcp-server`: calls may set anything."""
+
+    # Takes every word up to the next option, a prompt too, because Codex does.
+    image: Sequence[str] = option("-i", "--image", default=(), nargs="+", action="extend")
+    output_schema: str | None = option("--output-schema")
+    output_last_message: str | None = option("-o", "--output-last-message")
+    json: bool = flag("--json")
+    experimental_json: bool = flag("--experimental-json")
+    """The spelling of the SDKs of Codex; `json` is set too."""
+    agent_events: bool = flag("--agent-events")
+    color: Literal["always", "never", "auto"] = option(
+        "--color", default="auto", type=OneOf("always", "never", "auto")
+    )
+    answers: str | None = option("--answers")
+    plan: bool = flag("--plan")
+    fail_on: Literal["denied"] | None = option("--fail-on", type=OneOf("denied"))
+
+    ephemeral: bool = flag("--ephemeral")
+    last: bool = flag("--last")
+    all: bool = flag("--all")
+    record: str | None = option("--record")
+    replay: str | None = option("--replay")
+
+    # These options of Codex have no effect.
+    no_alt_screen: bool = flag("--no-alt-screen")
+    no_daemon: bool = flag("--no-daemon")
+    thread_source: str | None = option("--thread-source")
+    cyber_access_program: str | None = option(
+        "--cyber-access-program", type=OneOf("standard", "daybreak_blue", "daybreak_red")
+    )
+
+    @property
+    def images(self) -> tuple[Path, ...]:
+        """The files of `--image`, absolute; a value may hold several, split by commas."""
+        return tuple(
+            Path(name).absolute() for value in self.image for name in value.split(",") if name
+        )
+
+
+_OF_EXEC = (
+    *("output_schema", "output_last_message", "json", "agent_events", "answers"),
+    *("fail_on", "ephemeral", "record"),
+)
+"""The options that the terminal does not have, and must not ignore."""
+
+
+@frozen
+class SessionTarget:
+    """What a session begins with: a prompt, an earlier thread, or both."""
+
+    prompt: str | None = None
+    """None, or `-` if the user asked for standard input."""
+    resume: str | None = None
+    """Id or name of a thread."""
+    resume_last: bool = False
+    resume_all: bool = False
+    """With `resume_last` and `pick`: sessions of any folder count."""
+    pick: bool = False
+    """Let the user choose a thread."""
+    fork: bool = False
+    """Continue a copy of the thread."""
+
+
+def exec_target(arguments: Arguments) -> SessionTarget:
+    """Read the words after `exec`: `[PROMPT]`, or `resume` or `fork` with `[SESSION] [PROMPT]`.
+
+    Raises:
+        UsageError: there are too many words or too few, or a command that is not supported.
+    """
+    words = [*arguments.words[1:], *arguments.literal_words]
+    command = next(iter(arguments.words[1:]), None)
+    if command not in {"resume", "fork"}:
+        return _new_session(words, arguments, "`exec resume` and `exec fork`")
+    target = _resumed_session(words[1:], arguments)
+    if target.pick:
+        raise UsageError(f"say which session to {command}: its id, its name, or --last")
+    return replace(target, fork=command == "fork")
+
+
+def terminal_target(arguments: Arguments) -> SessionTarget:
+    """Read `[PROMPT]`, `resume [SESSION] [PROMPT]` or `fork [SESSION] [PROMPT]`.
+
+    Raises:
+        UsageError: there are too many words, or options that only `exec` has.
+    """
+    if name := next((name for name in _OF_EXEC if getattr(arguments, name)), None):
+        raise UsageError(f"--{name.replace('_', '-')} needs `codex-py exec`")
+    words = [*arguments.words, *arguments.literal_words]
+    if arguments.words[:1] in {("resume",), ("fork",)}:
+        return replace(_resumed_session(words[1:], arguments), fork=words[0] == "fork")
+    return _new_session(words, arguments, "`resume` and `fork`")
+
+
+def _new_session(words: Sequence[str], arguments: Arguments, resume: str) -> SessionTarget:
+    if arguments.last or arguments.all:
+        raise UsageError(f"--last and --all belong to {resume}")
+    return SessionTarget(_only(words))
+
+
+def _resumed_session(words: Sequence[str], arguments: Arguments) -> SessionTarget:
+    if arguments.last:
+        return SessionTarget(_only(words), resume_last=True, resume_all=arguments.all)
+    if not words:
+        return SessionTarget(pick=True, resume_all=arguments.all)
+    return SessionTarget(_only(words[1:]), resume=words[0])
+
+
+def require_images(arguments: Arguments, target: SessionTarget) -> None:
+    """Raises a `UsageError` if an image is not there: it may be the prompt."""
+    if missing := next((path for path in arguments.images if not path.exists()), None):
+        took = len(arguments.image) > 1 and target.prompt is None
+        hint = ": -i takes every word up to the next option; put the prompt before it, or behind --"
+        raise UsageError(f"there is no image {str(missing)!r}{hint if took else ''}")
+
+
+def _only(words: Sequence[str]) -> str | None:
+    if len(words) > 1:
+        raise UsageError(f"unexpected argument {words[1]!r}; put quotes around the prompt")
+    return words[0] if words else None

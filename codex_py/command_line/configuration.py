@@ -1,0 +1,129 @@
+"""From the options of a command line to the configuration: files, with the options on top."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from codex_py.app.loading import load
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.parser import working_folder
+from codex_py.config.config import Config, load_config
+from codex_py.config.paths import folders_between
+from codex_py.config.project_trust import trust_project
+from codex_py.errors import CodexError, UsageError
+from codex_py.protocol.approval import SandboxPolicy
+from codex_py.streams.standard import tell
+
+
+def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Config:
+    """The configuration of a run without questions.
+
+    Raises:
+        CodexError: the folder to work in is not there; or it is neither in a git repository nor
+            trusted, and no option allows that.
+        ConfigError: see `load_config`.
+    """
+    # Nobody can be asked, whatever the files or the options say.
+    config = load_session_config(arguments, environment, {"approval_policy": "never"})
+    allowed = arguments.skip_git_repo_check or arguments.bypass
+    if not (allowed or config.inside_git or config.trust == "trusted"):
+        raise CodexError(
+            "Not inside a trusted directory and --skip-git-repo-check was not specified."
+            " To use this folder: git init, or `codex-py exec --trust`.",
+            code="untrusted_directory",
+        )
+    return config
+
+
+def read_config(
+    arguments: Arguments,
+    environment: Mapping[str, str],
+    flags: Mapping[str, Any] | None = None,
+) -> Config:
+    """The configuration of the folder to work in. `flags`, as in `config.toml`, win over all other settings.
+
+    Raises:
+        CodexError: the folder is not there.
+        ConfigError: see `load_config`.
+    """
+    sources = config_sources(arguments, environment)
+    sources["flags"] |= flags or {}
+    return load_config(**sources, strict=arguments.strict_config)
+
+
+def warn_of_config(config: Config) -> None:
+    for warning in config.warnings:
+        tell(f"Warning: {warning}")
+
+
+def config_sources(arguments: Arguments, environment: Mapping[str, str]) -> dict[str, Any]:
+    """The keyword arguments of `load_config` and `read_layers`.
+
+    Raises:
+        CodexError: the folder to work in is not there.
+    """
+    mode = arguments.sandbox or ("workspace-write" if arguments.full_auto else None)
+    flags = {
+        "model": arguments.model,
+        "approval_policy": arguments.approval,
+        "sandbox_mode": "danger-full-access" if arguments.bypass else mode,
+        "allow_unenforced": list(arguments.allow_unenforced) or None,
+    }
+    return {
+        "cwd": working_folder(arguments.cd),
+        "environment": environment,
+        "overrides": [*arguments.overrides, *arguments.limits],
+        "flags": {key: value for key, value in flags.items() if value is not None},
+        "profile": arguments.profile,
+        "ignore_user_config": arguments.ignore_user_config,
+    }
+
+
+def load_session_config(
+    arguments: Arguments, environment: Mapping[str, str], flags: Mapping[str, str]
+) -> Config:
+    """The configuration of a session, as `read_config` gives it.
+
+    `--trust` is written down first, which answers the terminal's first question.
+    """
+    config = _session_config(arguments, environment, flags)
+    if arguments.trust and config.trust != "untrusted":
+        trust_project(config.home, folders_between(config.project_root, config.cwd))
+        # Trust lets the project's own files and another default sandbox in.
+        config = _session_config(arguments, environment, flags)
+    return config
+
+
+def _session_config(
+    arguments: Arguments, environment: Mapping[str, str], flags: Mapping[str, str]
+) -> Config:
+    config = read_config(arguments, environment, flags)
+    if arguments.oss:
+        find = load("codex_py.app.providers.local_servers:local_settings")
+        wanted = arguments.local_provider or config.oss_provider
+        local = find(config, wanted, arguments.model, environment)
+        config = read_config(arguments, environment, {**flags, **local})
+    for name in arguments.add_dir:
+        if not (config.cwd / name).is_dir():
+            raise UsageError(f"--add-dir: there is no folder {name!r}")
+    warnings: list[str] = []
+    if arguments.local_provider is not None and not arguments.oss:
+        warnings.append("--local-provider has no effect without --oss.")
+    if arguments.agent_events and not arguments.json:
+        warnings.append("--agent-events has no effect without --json.")
+    return replace(config, warnings=(*config.warnings, *warnings))
+
+
+def sandbox_summary(policy: SandboxPolicy, cwd: Path) -> str:
+    """`read-only`, or `workspace-write [workdir, /tmp, $TMPDIR, …] (network access enabled)`."""
+    if policy.mode != "workspace-write":
+        return policy.mode
+    places = ["workdir"]
+    if not policy.exclude_slash_tmp:
+        places.append("/tmp")
+    if not policy.exclude_tmpdir_env_var:
+        places.append("$TMPDIR")
+    places += [str(root) for root in policy.writable_roots if root != cwd]
+    network = " (network access enabled)" if policy.network_access else ""
+    return f"workspace-write [{', '.join(places)}]{network}"

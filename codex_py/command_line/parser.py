@@ -1,0 +1,179 @@
+"""Parsing a command line with `argparse`: its mistakes become errors, and its help is our own text.
+
+Options that become a value are declared as the fields of its dataclass.
+"""
+
+import argparse
+import os
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import field, fields
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from codex_py.app.loading import load
+from codex_py.errors import UsageError, nearest
+
+_OptionsT = TypeVar("_OptionsT")
+
+
+def not_there_yet(command: str) -> UsageError:
+    """The error for a command that Codex has, or that is to come."""
+    return UsageError(f"`codex-py {command}` is not there yet; `codex-py help` lists what is")
+
+
+class HelpRequested(Exception):
+    """`--help` was among the options.
+
+    Attributes:
+        parser: that of the command; None if the words did not reach one.
+    """
+
+    def __init__(self, parser: argparse.ArgumentParser | None = None) -> None:
+        super().__init__()
+        self.parser = parser
+
+
+def option(*names: str, default: Any = None, **settings: Any) -> Any:
+    """A field of a dataclass that is an option, or a word if it has no names. The settings are those of `add_argument`."""
+    return options({names: settings}, default=default)
+
+
+def options(settings: Mapping[tuple[str, ...], Mapping[str, Any]], *, default: Any) -> Any:
+    """A field with several options, by their names."""
+    return field(default=default, metadata={"options": settings})
+
+
+def flag(*names: str) -> Any:
+    """A field that is true if the option is given."""
+    return option(*names, default=False, action="store_true")
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser without abbreviations and without generated help. It has the option `--help`.
+
+    `parse_args` raises `UsageError` for a mistake and `HelpRequested` for `--help`; it never leaves the program.
+
+    Args:
+        declared: a dataclass whose fields are options.
+        only: the names of the fields to take; all of them by default.
+    """
+
+    def __init__(self, declared: Any, only: Container[str] | None = None) -> None:
+        super().__init__(
+            add_help=False,
+            allow_abbrev=False,
+            # argparse asks the formatter about each option. Without a width it imports `shutil`: 2 ms.
+            formatter_class=partial(argparse.HelpFormatter, width=80),
+        )
+        self._with_value: set[str] = set()
+        self.add_argument("-h", "--help", action=_RequestHelp, nargs=0, default=argparse.SUPPRESS)
+        for each in fields(declared):
+            if only is not None and each.name not in only:
+                continue
+            for names, settings in each.metadata.get("options", {}).items():
+                if names:
+                    self.add_argument(*names, dest=each.name, **settings)
+                else:
+                    self.add_argument(each.name, nargs="?", **settings)
+
+    def add_argument(self, *names: str, **settings: Any) -> argparse.Action:  # pyright: ignore[reportIncompatibleMethodOverride] -- typeshed lists the settings
+        action = super().add_argument(*names, **settings)
+        if action.nargs != 0:
+            self._with_value.update(action.option_strings)
+        return action
+
+    def parse_before_command(self, argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+        """Parse the options up to `--` or the first word; the rest is a command with options of its own."""
+        at = self.first_word(argv)
+        rest = list(argv[at:])
+        return self.parse_args(list(argv[:at])), rest[1:] if rest[:1] == ["--"] else rest
+
+    def first_word(self, argv: Sequence[str]) -> int:
+        """The index of the first word that is neither an option nor its value; `--` counts as a word."""
+        index = 0
+        while index < len(argv) and argv[index].startswith("-") and argv[index] != "--":
+            index += 2 if argv[index] in self._with_value else 1
+        return min(index, len(argv))
+
+    def option_named(self, name: str) -> argparse.Action | None:
+        return self._option_string_actions.get(name)
+
+    def positionals(self) -> Sequence[argparse.Action]:
+        return self._get_positional_actions()
+
+    def error(self, message: str) -> NoReturn:
+        unknown = message.removeprefix("unrecognized arguments: ")
+        if unknown == message:
+            raise UsageError(message.removeprefix("argument "))
+        word = unknown.split(" ")[0]
+        if not word.startswith("-"):
+            raise UsageError(f"unexpected argument {word!r}")
+        name = word.partition("=")[0]
+        raise UsageError(f"unknown option {name}.{suggestion(name, self._option_string_actions)}")
+
+
+class _RequestHelp(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        raise HelpRequested(parser)
+
+
+def given(found: argparse.Namespace) -> dict[str, Any]:
+    """The options that were given, by the names of their fields."""
+    return {name: value for name, value in vars(found).items() if value is not None}
+
+
+def parse_options(kind: type[_OptionsT], argv: Sequence[str]) -> _OptionsT:
+    """Read a command line as the dataclass that declares its options.
+
+    Raises:
+        UsageError: there is a mistake in it.
+        HelpRequested: `--help` is among the options.
+    """
+    return kind(**given(CommandParser(kind).parse_args(list(argv))))
+
+
+class OneOf:
+    """A `type` for `add_argument`: one of the values, which completion scripts list."""
+
+    def __init__(self, *allowed: str) -> None:
+        self.allowed = allowed
+
+    def __call__(self, value: str) -> str:
+        if value not in self.allowed:
+            names = ", ".join(self.allowed)
+            raise argparse.ArgumentTypeError(f"{value!r} is not a possible value: {names}")
+        return value
+
+
+def protection(name: str) -> str:
+    """A `type` for `--allow-unenforced`. A misspelled name would accept nothing, and say nothing.
+
+    The names are loaded if the option is given: with their module, that takes 35 ms.
+    """
+    return OneOf(*load("codex_py.config.unenforced:PROTECTION_NAMES"))(name)
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """` Did you mean …?` for the nearest known word, or an empty string."""
+    near = nearest(word, known)
+    return f" Did you mean {near}?" if near else ""
+
+
+def working_folder(name: str) -> Path:
+    """A folder by the name that was given for it: absolute, and without links.
+
+    Raises:
+        UsageError: it is not a folder, or cannot be found.
+    """
+    try:
+        # `Path.resolve` raises something else for links in a circle.
+        path = Path(os.path.realpath(name, strict=True))
+        is_folder = path.is_dir()
+    except (OSError, ValueError) as error:
+        # ValueError: there is a null character in it.
+        reason = getattr(error, "strerror", error)
+        raise UsageError(f"cannot work in {name!r}: {reason}", code="cwd") from error
+    if not is_folder:
+        raise UsageError(f"cannot work in {name!r}: Not a directory", code="cwd")
+    return path

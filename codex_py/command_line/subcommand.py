@@ -1,0 +1,46 @@
+"""Helpers of the commands in this package: `-c`, the configuration, required words, and tables."""
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.configuration import read_config, warn_of_config
+from codex_py.command_line.parser import CommandParser
+from codex_py.config.config import Config
+from codex_py.errors import UsageError
+from codex_py.streams.standard import print_out
+from codex_py.streams.terminal import aligned, on_one_line
+
+
+def command_parser(*names: str) -> CommandParser:
+    """A parser for `-c`, for switches (`--json`), and for words by their names, which are None where they are missing."""
+    parser = CommandParser(Arguments, only={"overrides"})
+    for name in names:
+        if name.startswith("--"):
+            parser.add_argument(name, action="store_true")
+        else:
+            parser.add_argument(name, nargs="?")
+    return parser
+
+
+def required(word: str | None, what: str) -> str:
+    """Raises a `UsageError` if there is no word: `say which server: codex-py mcp get NAME`."""
+    if word is None:
+        raise UsageError(f"say which {what}")
+    return word
+
+
+def command_config(
+    options: argparse.Namespace, environment: Mapping[str, str], *, warns: bool = True
+) -> Config:
+    """The configuration of this folder. Its warnings are printed, unless the command has its own form for them."""
+    config = read_config(Arguments(overrides=options.overrides or ()), environment)
+    if warns:
+        warn_of_config(config)
+    return config
+
+
+def print_table(rows: Iterable[Sequence[str]]) -> int:
+    """Print rows in columns, each cell made safe for a terminal; the exit code."""
+    lines = aligned([[on_one_line(cell) for cell in row] for row in rows])
+    return print_out("".join(f"{line.rstrip()}\n" for line in lines))

@@ -1,0 +1,86 @@
+"""Reading the patch: from a file, from standard input, or out of the last session."""
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from codex_py.app.loading import load
+from codex_py.config.paths import codex_home
+from codex_py.errors import CodexError, ExitCode
+from codex_py.filesystem.reading import NotOrdinary, refuse_extraordinary
+from codex_py.protocol.frozen import frozen
+from codex_py.streams.standard import read_all
+
+MAX_BYTES = 512 * 1024 * 1024
+"""What is longer than this is probably endless, and no patch."""
+
+
+@frozen
+class PatchInput:
+    data: bytes | str
+    source: str
+    """In words: `standard input`."""
+    cwd: Path | None = None
+    """Absolute; its relative paths start here, if it came with a folder."""
+
+
+def patch_input(file: str | None, cwd: Path, environment: Mapping[str, str]) -> PatchInput:
+    """Read the patch.
+
+    Args:
+        file: its name, or `-` for standard input. None takes standard input too, but on a terminal the
+            last patch of the last session in `cwd`.
+        cwd: absolute.
+
+    Raises:
+        CodexError: there is no patch, or it cannot be read.
+    """
+    if file is not None and file != "-":
+        return PatchInput(_read_file(file), file)
+    if file == "-" or not os.isatty(0):
+        try:
+            return PatchInput(read_stdin(), "standard input")
+        except OSError as error:
+            raise _not_read("from standard input", error.strerror) from error
+    # 40 ms.
+    patch = load("codex_py.app.patching:last_patch")(codex_home(environment), cwd)
+    return PatchInput(patch.text, f"the last patch of session {patch.thread_id}", patch.cwd)
+
+
+def read_stdin() -> bytes:
+    """All of standard input, to its end.
+
+    Raises:
+        OSError: it cannot be read.
+        CodexError: it is too long.
+    """
+    return read_all(0, _refuse_long)
+
+
+def _read_file(name: str) -> bytes:
+    try:
+        # It may be a pipe: `codex-py apply <(git diff)`.
+        fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            found = os.fstat(fd)
+            if stat.S_ISREG(found.st_mode):
+                refuse_extraordinary(found)
+            elif stat.S_ISBLK(found.st_mode) or (stat.S_ISCHR(found.st_mode) and not os.isatty(fd)):
+                raise NotOrdinary("it is a device")
+            return read_all(fd, _refuse_long)
+        finally:
+            os.close(fd)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise _not_read(repr(name), reason, ExitCode.USAGE) from error
+
+
+def _refuse_long(size: int) -> None:
+    if size > MAX_BYTES:
+        raise CodexError(f"the patch is longer than {MAX_BYTES >> 20} MB", code="patch_input")
+
+
+def _not_read(what: str, reason: object, exit_code: ExitCode | None = None) -> CodexError:
+    message = f"Failed to read the patch {what}: {reason}"
+    return CodexError(message, code="patch_input", exit_code=exit_code)

@@ -1,0 +1,141 @@
+"""Report what `codex-py apply` does: to people, or to programs with `--json`."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from codex_py.app.loading import load
+from codex_py.command_line.stopping import Stopped
+from codex_py.commands.apply.input import PatchInput
+from codex_py.errors import CodexError, ExitCode, PatchError
+from codex_py.patch.files.commit import Committed
+from codex_py.patch.formats import Detected
+from codex_py.patch.plan import PatchPlan
+from codex_py.protocol.patched_file import PatchedFile
+from codex_py.streams.standard import OutputStream, print_json, print_out
+from codex_py.streams.terminal import Style, printable, wants_color
+
+_WRITER = "codex_py.patch.diff.writer:git_diff"
+"""Loaded if a diff is shown: 4 ms with `difflib`."""
+_LONG_BYTES = 256 * 1024
+"""Size of a patch from which on progress is shown."""
+_COLORS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+class Report:
+    """Facts go to standard output at the end, as one JSON object if wanted; remarks to standard error as they come."""
+
+    def __init__(self, environment: Mapping[str, str], *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._stderr = OutputStream(2)
+        self._on_terminal = os.isatty(1)
+        self._style = Style(color=wants_color("auto", environment, isatty=self._on_terminal))
+        self._facts: dict[str, Any] = {}
+        self._notes: list[str] = []
+        self._shows_progress = False
+
+    def found(self, patch: Detected, given: PatchInput) -> None:
+        self._shows_progress = os.isatty(2) and len(given.data) > _LONG_BYTES
+        self._facts = {"format": patch.kind, "found": patch.found, "source": given.source}
+        self._tell(f"Found {patch.found} in {given.source}.")
+
+    def progress(self, doing: str) -> None:
+        """Show what is being done, until something else is told; an empty text clears it."""
+        if self._shows_progress:
+            self._stderr.write_text(f"\r\x1b[K{printable(doing)}")
+
+    def note(self, sentence: str) -> None:
+        self._notes.append(sentence)
+        self._tell(f"Note: {sentence}")
+
+    def committed(self, committed: Committed) -> None:
+        """To be told of what is written as soon as it is: what comes after may fail."""
+        self._facts |= {"applied": True, "undo": committed.number}
+
+    def fitting(
+        self,
+        plan: PatchPlan,
+        cwd: Path,
+        committed: Committed | None,
+        rejects: Sequence[Path],
+    ) -> int:
+        """Tell of a patch that fits, or of the part of it that does; the exit code.
+
+        Args:
+            committed: None where the patch was only checked.
+            rejects: the `.rej` files that were written, one for each of the plan's rejects.
+        """
+        links = (note for change in plan.changes if (note := _link_note(change, cwd)))
+        for note in (*plan.notes, *links, *(committed.notes if committed else ())):
+            self.note(note)
+        reasons = [reason for reject in plan.rejects for reason in reject.reasons]
+        for reason in reasons:
+            self._tell(f"Left out: {reason}")
+        for path in rejects:
+            self._tell(f"What was left out is in {path}")
+        if committed and committed.number and os.isatty(2):
+            self._tell(f"To take it back: codex-py undo {committed.number}")
+        if self._as_json:
+            row = {
+                "applied": committed is not None,
+                "files": [change.facts() for change in plan.changes],
+                "hunks": [{**h._asdict(), "level": h.level.name.lower()} for h in plan.hunks],
+                "notes": self._notes,
+                "reasons": reasons,
+                "rejects": list(map(str, rejects)),
+                "conflicts": list(map(str, plan.conflicts)),
+                "undo": committed.number if committed else None,
+            }
+            printed = print_json({**self._facts, **row})
+        else:
+            printed = self._print_text(plan, cwd, committed)
+        return printed or (ExitCode.PATCH if _is_incomplete(plan) else 0)
+
+    def failure(self, error: CodexError | Stopped) -> None:
+        """Tell a program why nothing was changed; people are told by whoever handles the error."""
+        self.progress("")
+        if not self._as_json:
+            return
+        cause = {"code": error.code, "message": str(error)}
+        reason = str(error)
+        if isinstance(error, PatchError):
+            cause["kind"] = error.kind
+            reason = error.reason
+        empty = {"files": [], "hunks": [], "notes": self._notes}
+        print_json({"applied": False, **self._facts, **empty, "reasons": [reason], "error": cause})
+
+    def _print_text(self, plan: PatchPlan, cwd: Path, committed: Committed | None) -> int:
+        summary = plan.summary()
+        if committed is None:
+            files = summary.partition("\n")[2]
+            fits = "Not all of the patch fits" if _is_incomplete(plan) else "The patch fits"
+            summary = f"{fits}. It would update the following files:\n{files}"
+        if not self._on_terminal:
+            return print_out(summary)
+        diff: str = printable(load(_WRITER)(plan.changes, cwd))
+        lines = [self._colored(line) for line in diff.split("\n")]
+        return print_out("\n".join(lines) + printable(summary))
+
+    def _colored(self, line: str) -> str:
+        is_head = line.startswith(("diff --git ", "--- ", "+++ "))
+        style = "bold" if is_head else _COLORS.get(line[:1])
+        return self._style(style, line) if style else line
+
+    def _tell(self, sentence: str) -> None:
+        self.progress("")
+        self._stderr.write_text(f"{printable(sentence)}\n")
+
+
+def _link_note(change: PatchedFile, cwd: Path) -> str | None:
+    if change.link is None:
+        return None
+    path = change.destination
+    is_inside = Path(os.path.realpath(path.parent / change.link)).is_relative_to(cwd.resolve())
+    name = path.relative_to(cwd) if path.is_relative_to(cwd) else path
+    outside = "" if is_inside else f", outside of {cwd}"
+    return f"{name} is a symbolic link to {change.link}{outside}."
+
+
+def _is_incomplete(plan: PatchPlan) -> bool:
+    return bool(plan.rejects or plan.conflicts)

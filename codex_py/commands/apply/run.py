@@ -1,0 +1,239 @@
+"""`codex-py apply`: apply an envelope or a unified diff to the files of a folder, all of it or nothing."""
+
+import argparse
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from codex_py.app.loading import load
+from codex_py.command_line.parser import OneOf, flag, option, parse_options, working_folder
+from codex_py.command_line.stopping import Stopped, raise_when_stopped
+from codex_py.commands.apply.input import patch_input
+from codex_py.commands.apply.report import Report
+from codex_py.config.paths import codex_home, project_root
+from codex_py.errors import CodexError, ExitCode, PatchError, UsageError
+from codex_py.patch.files.handles import Directories
+from codex_py.patch.files.journal import Journal
+from codex_py.patch.files.tree import Overlay
+from codex_py.patch.formats import Detected, detect
+from codex_py.patch.match import Level
+from codex_py.patch.plan import PatchPlan, readable_under, writable_under
+from codex_py.patch.report import Findings
+from codex_py.protocol.frozen import frozen
+from codex_py.streams.standard import print_out
+from codex_py.streams.terminal import printable
+
+_CONVERT = "codex_py.patch.convert"
+_PARTS = {
+    "envelope": "codex_py.patch.envelope.apply:plan_patch",
+    "unified": "codex_py.patch.unified.plan:plan_unified",
+    "--3way": "codex_py.app.patching:git_three_way",
+}
+"""Loaded for the patches and options that need them, since each takes 7 to 40 ms."""
+_MAX_NAMED = 3
+_MAX_STRIP = 99
+_MAX_STRIP_TRIED = 5
+
+
+def _count(word: str) -> int:
+    if not (word.isascii() and word.isdecimal() and int(word) <= _MAX_STRIP):
+        raise argparse.ArgumentTypeError(f"{word!r} is no number of directories")
+    return int(word)
+
+
+@frozen
+class _Options:
+    file: str | None = option()
+    """None takes standard input, or on a terminal the last session; `-` takes standard input."""
+    check: bool = flag("--check")
+    reverse: bool = flag("-R", "--reverse")
+    directory: str | None = option("--directory")
+    strip: int | None = option("-p", "--strip", type=_count)
+    strict: bool = flag("--strict")
+    three_way: bool = flag("-3", "--3way")
+    partial: bool = flag("--partial")
+    json: bool = flag("--json")
+    convert: Literal["envelope", "unified"] | None = option(
+        "--convert", type=OneOf("envelope", "unified")
+    )
+    cd: str = option("-C", "--cd", default=".")
+
+    def refuse(self, names: str, reason: str) -> None:
+        """Raise a `UsageError` if one of these options was given."""
+        for name in names.split():
+            if getattr(self, name) not in {None, False}:
+                raise UsageError(f"--{'3way' if name == 'three_way' else name} {reason}")
+
+
+def run_apply(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Apply, check or convert a patch; the exit code."""
+    options = parse_options(_Options, argv)
+    if options.convert:
+        options.refuse(
+            "check directory strip strict three_way partial json",
+            "does not go with --convert, which changes nothing",
+        )
+        if options.reverse and options.convert == "envelope":
+            raise UsageError("--reverse goes with --convert unified only")
+    raise_when_stopped()
+    report = Report(environment, as_json=options.json)
+    try:
+        return _apply(options, environment, report)
+    except (CodexError, Stopped) as error:
+        report.failure(error)
+        raise
+
+
+def _apply(options: _Options, environment: Mapping[str, str], report: Report) -> int:
+    cwd = working_folder(options.cd)
+    given = patch_input(options.file, cwd, environment)
+    is_written = False
+    try:
+        found = detect(given.data)
+        report.found(found, given)
+        if found.kind == "envelope":
+            if options.reverse and not options.convert:
+                raise UsageError(
+                    "an envelope cannot be reversed; `codex-py undo` takes back one that was applied"
+                )
+            options.refuse(
+                "strip three_way partial", "is for unified diffs, and this is an envelope"
+            )
+        base = given.cwd or cwd
+        if options.convert:
+            text = _converted(found, base, options)
+            return print_out(printable(text) if os.isatty(1) else text)
+        journal = _journal(environment, cwd, report)
+        if journal is not None:
+            for sentence in journal.recover():
+                report.note(sentence)
+        report.progress("Checking the patch …")
+        plan = _plan(found, base, cwd, options, environment)
+        _refuse_outside(plan, cwd)
+        if options.check:
+            return report.fitting(plan, cwd, None, [])
+        report.progress("Writing the files …")
+        is_written = True
+        committed = plan.commit(journal)
+        report.committed(committed)
+        return report.fitting(plan, cwd, committed, _write_rejects(plan, cwd, report))
+    except PatchError as error:
+        if error.kind == "empty":
+            error = PatchError("the patch is empty: no files were modified", kind="empty")
+        if error.kind in {"parse", "empty"}:
+            error.exit_code = ExitCode.INPUT
+        elif is_written:
+            # It fits, and failed when it was written.
+            error.exit_code = ExitCode.TURN_FAILED
+        raise error
+
+
+def _converted(found: Detected, cwd: Path, options: _Options) -> str:
+    if options.convert == found.kind and not options.reverse:
+        return found.text
+    if options.convert == "envelope":
+        return load(f"{_CONVERT}:to_envelope")(found.text, cwd)
+    diff = (
+        found.text if found.kind == "unified" else load(f"{_CONVERT}:to_unified")(found.text, cwd)
+    )
+    return load(f"{_CONVERT}:reversed_diff")(diff, cwd) if options.reverse else diff
+
+
+def _journal(environment: Mapping[str, str], cwd: Path, report: Report) -> Journal | None:
+    try:
+        return Journal(codex_home(environment), cwd)
+    except CodexError as error:
+        report.note(f"This patch cannot be undone: {error}.")
+        return None
+
+
+def _plan(
+    found: Detected, cwd: Path, root: Path, options: _Options, environment: Mapping[str, str]
+) -> PatchPlan:
+    if found.kind == "unified":
+        return _plan_diff(found.patch, cwd, options, environment)
+    base = Path(os.path.normpath(cwd / (options.directory or "")))
+    plan: PatchPlan = load(_PARTS["envelope"])(
+        found.text, base, readable=readable_under([cwd, root])
+    )
+    guessed = [hunk for hunk in plan.hunks if hunk.level != Level.EXACT or hunk.also_at]
+    if options.strict and guessed:
+        notes = [note for hunk in guessed if (note := hunk.note())]
+        raise PatchError("\n".join(["not exact:", *notes]), kind="match")
+    return plan
+
+
+def _refuse_outside(plan: PatchPlan, root: Path) -> None:
+    if refused := plan.refused(writable_under([root])):
+        names = ", ".join(map(str, refused[:_MAX_NAMED]))
+        more = f" and {len(refused) - _MAX_NAMED} more" if len(refused) > _MAX_NAMED else ""
+        raise PatchError(
+            f"outside of {root}, or protected (.codex, .agents, .aws there, any .git, also as other systems spell it): {names}{more}",
+            kind="refused",
+        )
+
+
+def _plan_diff(
+    diff: str | bytes, cwd: Path, options: _Options, environment: Mapping[str, str]
+) -> PatchPlan:
+    plan_unified = load(_PARTS["unified"])
+    three_way = load(_PARTS["--3way"])(cwd, environment) if options.three_way else None
+
+    def plan(strip: int | None, base: Path = cwd, *, partial: bool = False) -> PatchPlan:
+        return plan_unified(
+            diff,
+            base,
+            readable=readable_under([base]),
+            strip=strip,
+            directory=options.directory,
+            reverse=options.reverse,
+            strict=options.strict,
+            partial=partial,
+            three_way=three_way,
+        )
+
+    try:
+        return plan(options.strip, partial=options.partial)
+    except PatchError as error:
+        if error.kind not in {"file", "parse"} or not (hint := _hint(plan, cwd, options)):
+            raise
+        raise PatchError(f"{error.reason}\n{hint}", kind="file") from error
+
+
+def _hint(plan: Callable[[int | None, Path], PatchPlan], cwd: Path, options: _Options) -> str:
+    """A sentence about other names of the files that would fit; empty if none do."""
+    for strip in range(_MAX_STRIP_TRIED):
+        if strip != options.strip and _fits(plan, strip, cwd):
+            return f"With -p{strip} it fits."
+    root = project_root(cwd, (".git",))
+    if root is not None and root != cwd and _fits(plan, options.strip, root):
+        return f"In {root} it fits: use -C."
+    return ""
+
+
+def _fits(plan: Callable[[int | None, Path], PatchPlan], strip: int | None, base: Path) -> bool:
+    try:
+        plan(strip, base)
+    except PatchError:
+        return False
+    return True
+
+
+def _write_rejects(plan: PatchPlan, cwd: Path, report: Report) -> list[Path]:
+    """Write each rejected part beside its file, or into `cwd` if the folder is missing."""
+    texts: dict[Path, bytes] = {}
+    for reject in plan.rejects:
+        # The path may be one that no folder can have.
+        folder = reject.path.parent if os.path.isdir(reject.path.parent) else cwd  # noqa: PTH112
+        path = folder / f"{reject.path.name}.rej"
+        texts[path] = texts.get(path, b"") + reject.text
+    try:
+        with Directories() as handles:
+            overlay = Overlay(cwd, handles, readable_under([cwd]))
+            files = [overlay.write(str(path), text) for path, text in texts.items()]
+        PatchPlan(files, [], Findings()).checked(writable_under([cwd])).commit()
+    except (OSError, PatchError) as error:
+        report.note(f"what was left out could not be written: {error}")
+        return []
+    return list(texts)

@@ -1,0 +1,163 @@
+"""Checks of what the configuration says: its files, the key, the provider, MCP servers, hooks, sessions."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from codex_py.app.model import configured_provider
+from codex_py.app.providers.first_answer import first_answer
+from codex_py.app.stored_login import masked
+from codex_py.app.user_programs import UserPrograms, user_programs
+from codex_py.commands.doctor.check import Check, Result
+from codex_py.commands.doctor.machine import home_check, sandbox_check
+from codex_py.config.check import dotted, unused_keys
+from codex_py.config.config import Config
+from codex_py.config.hooks import find_hooks
+from codex_py.config.mcp import McpServerConfig
+from codex_py.errors import CodexError, ModelError
+from codex_py.model.auth import find_key
+from codex_py.rollout.reader import read_session
+from codex_py.rollout.records import SESSIONS
+
+_MOST_SESSIONS, _LARGEST_SESSION = 20, 2_000_000
+"""How many sessions are read, and how many bytes of each."""
+
+
+def setup_checks(
+    config: Config, environment: Mapping[str, str], *, asks_provider: bool
+) -> list[Check]:
+    return [
+        Check("config.load", "config", lambda: _configuration(config)),
+        Check("auth.credentials", "auth", lambda: _key(config, environment)),
+        Check(
+            "network.provider_reachability",
+            "reachability",
+            lambda: _provider(config, environment, asks=asks_provider),
+        ),
+        Check("sandbox.helpers", "sandbox", lambda: sandbox_check(config, environment)),
+        Check("mcp.config", "mcp", lambda: _servers(config, environment)),
+        Check("hooks.trust", "hooks", lambda: _hooks(config, environment)),
+        Check("state.paths", "state", lambda: home_check(environment, config.home)),
+        Check("state.sessions", "threads", lambda: _sessions(config.home)),
+    ]
+
+
+def _configuration(config: Config) -> Result:
+    layers = config.layers
+    unused = [f"{dotted(key)} ({layers.where(key)})" for key in unused_keys(config.values)]
+    warnings = [text for text in config.warnings if "no effect in this version" not in text]
+    names = [f"{each.name}: {each.path}" if each.path else each.name for each in layers.layers]
+    details = {
+        "CODEX_HOME": str(config.home),
+        "cwd": str(config.cwd),
+        "layers, strongest first": names,
+        "model": config.model,
+        "model provider": config.model_provider,
+        "project trust": config.trust or "none",
+        "settings without effect": unused,
+        "warnings": warnings,
+    }
+    if config.unenforced:
+        return Result("fail", "no session starts", "\n".join(config.unenforced), details)
+    if warnings:
+        count = "a warning" if len(warnings) == 1 else f"{len(warnings)} warnings"
+        return Result("warning", f"loaded, with {count}", "\n".join(warnings), details)
+    text = f"loaded; {len(unused)} settings have no effect here" if unused else "loaded"
+    return Result("ok", text, details=details)
+
+
+def _key(config: Config, environment: Mapping[str, str]) -> Result:
+    provider = configured_provider(config, environment)
+    details = {"model provider": provider.id}
+    if provider.env_key is None and provider.auth is not None:
+        return Result("ok", "a program prints the key; it was not run", details=details)
+    try:
+        key = find_key(provider, environment=environment, home=config.home)
+    except ModelError as error:
+        return Result("fail", "there is no usable key", str(error), details)
+    if key is None:
+        return Result("ok", f"the provider {provider.id} needs no key", details=details)
+    details |= {"source": key.source, "key": masked(key.value)}
+    return Result("ok", f"{masked(key.value)} from {key.source}", details=details)
+
+
+def _provider(config: Config, environment: Mapping[str, str], *, asks: bool) -> Result:
+    provider = configured_provider(config, environment)
+    details = {"address": provider.shown_url, "wire API": provider.wire_api, "model": config.model}
+    if not asks:
+        text = f"{provider.id} was not asked; `codex-py doctor --provider` asks it"
+        return Result("ok", text, details=details)
+    try:
+        asyncio.run(first_answer(config, provider, config.model, environment))
+    except CodexError as error:
+        remedy = f"Look at the address, the key and the proxy, or try `codex-py providers test {provider.id}`."
+        return Result("fail", str(error), remedy, details)
+    return Result("ok", f"{provider.id} answers", details=details)
+
+
+def _servers(config: Config, environment: Mapping[str, str]) -> Result:
+    programs = user_programs(config, environment)
+    wanted = {name: server for name, server in config.mcp_servers.items() if server.enabled}
+    problems = {
+        name: problem
+        for name, server in wanted.items()
+        if (problem := _problem(server, programs, environment))
+    }
+    details = {name: problems.get(name, "ready to be started") for name in wanted}
+    if not problems:
+        text = f"{len(wanted)} configured, none was started" if wanted else "none is configured"
+        return Result("ok", text, details=details)
+    status = "fail" if any(wanted[name].required for name in problems) else "warning"
+    remedy = "\n".join(f"{name}: {problem}." for name, problem in problems.items())
+    remedy += f"\n`codex-py mcp test {next(iter(problems))}` says more."
+    return Result(status, f"{len(problems)} of {len(wanted)} cannot start", remedy, details)
+
+
+def _problem(
+    server: McpServerConfig, programs: UserPrograms, environment: Mapping[str, str]
+) -> str | None:
+    token = server.bearer_token_env_var
+    if token is not None and not environment.get(token):
+        return f"the variable {token} is not set"
+    if server.command is None:
+        return None
+    try:
+        found = programs.find(server.command, environment)
+    except FileNotFoundError as error:
+        return f"{server.command!r} cannot be found: {error.strerror}"
+    if Path(found).is_absolute() and not os.access(found, os.X_OK):
+        return f"{found} is not there, or cannot be run"
+    return None
+
+
+def _hooks(config: Config, environment: Mapping[str, str]) -> Result:
+    hooks = find_hooks(config, environment)
+    details = {hook.key: hook.state for hook in hooks.found}
+    if hooks.warnings:
+        return Result("warning", "some are left out", "\n".join(hooks.warnings), details)
+    if count := len(hooks.to_review):
+        remedy = "Review them with /hooks in the terminal."
+        return Result("warning", f"{count} new or changed: they do not run", remedy, details)
+    text = f"{len(details)} found" if details else "none is configured"
+    return Result("ok", text, details=details)
+
+
+def _sessions(home: Path) -> Result:
+    # Their paths sort by time.
+    files = sorted((home / SESSIONS).rglob("rollout-*.jsonl"), reverse=True)
+    newest = [path for path in files[:_MOST_SESSIONS] if path.is_file()]
+    problems: list[str] = []
+    for path in newest:
+        if path.stat().st_size > _LARGEST_SESSION:
+            continue
+        try:
+            if lines := read_session(path).damaged_lines:
+                text = f"{lines} lines of {path} cannot be read; it is resumed without them."
+                problems.append(text)
+        except CodexError as error:
+            problems.append(str(error))
+    if problems:
+        text = f"{len(problems)} of the newest {len(newest)} are damaged"
+        return Result("warning", text, "\n".join(problems))
+    return Result("ok", f"the newest {len(newest)} can be read" if newest else "there are none yet")

@@ -1,0 +1,63 @@
+"""`codex-py config explain` and `execpolicy check`: where a setting comes from, and what rules decide about a command."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.configuration import config_sources
+from codex_py.command_line.subcommand import command_parser
+from codex_py.config.explain import explain
+from codex_py.config.layers import read_layers
+from codex_py.errors import UsageError
+from codex_py.execpolicy.decision import RuleMatch
+from codex_py.execpolicy.rules import read_rules
+from codex_py.streams.standard import print_out, tell
+from codex_py.streams.terminal import printable
+
+
+def run_config(arguments: Arguments, environment: Mapping[str, str]) -> int:
+    """Print the story of a setting; the exit code."""
+    words = arguments.words[1:]
+    if len(words) != 2 or words[0] != "explain":
+        raise UsageError("say which setting: codex-py config explain KEY")
+    text = explain(words[1], read_layers(**config_sources(arguments, environment)))
+    return print_out(f"{text}\n")
+
+
+def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
+    """Print the decision of the rules about a command; the exit code."""
+    # The overrides have no effect, but Codex takes them for every command.
+    parser = command_parser("--pretty", "--resolve-host-executables")
+    parser.add_argument("-r", "--rules", action="append")
+    options, command = parser.parse_before_command(argv)
+    for missing, what in ((not options.rules, "rules"), (not command, "command")):
+        if missing:
+            raise UsageError(f"say which {what}: codex-py execpolicy check --rules FILE -- COMMAND")
+    rules = read_rules([Path(file) for file in options.rules])
+    for warning in rules.warnings:
+        tell(f"Warning: {warning}")
+    match = rules.decide(command, resolve_paths=options.resolve_host_executables)
+    style: dict[str, Any] = {"indent": 2} if options.pretty else {"separators": (",", ":")}
+    report = json.dumps(_report(match), ensure_ascii=False, **style)
+    if printable(report) != report:
+        report = json.dumps(_report(match), **style)
+    return print_out(f"{report}\n")
+
+
+def _report(match: RuleMatch | None) -> dict[str, Any]:
+    """The object that Codex prints; a key without a value is left out."""
+    report: dict[str, Any] = {"matchedRules": []}
+    if match is None:
+        return report
+    for rule in match.matched:
+        fields = {
+            "matchedPrefix": rule.prefix,
+            "decision": rule.decision,
+            "resolvedProgram": rule.resolved_program,
+            "justification": rule.justification,
+        }
+        found = {name: value for name, value in fields.items() if value is not None}
+        report["matchedRules"].append({"prefixRuleMatch": found})
+    return report | {"decision": match.decision}

@@ -1,0 +1,51 @@
+"""`codex-py features`: the table of Codex 0.169, and the switches in `config.toml`."""
+
+from collections.abc import Mapping, Sequence
+
+from codex_py.command_line.arguments import unknown_feature
+from codex_py.command_line.subcommand import command_config, command_parser, print_table, required
+from codex_py.config.check import lookup
+from codex_py.config.config import Config
+from codex_py.config.edit import set_in_config
+from codex_py.config.tables import feature_names, known_features
+from codex_py.errors import CodexError
+from codex_py.streams.standard import print_out
+
+
+def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print name, stage and state of each feature; the exit code."""
+    config = command_config(command_parser().parse_args(list(argv)), environment)
+    return print_table(
+        (each.name, each.stage, str(_state(config, each.name, each.default)).lower())
+        for each in known_features()
+    )
+
+
+def run_enable(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Switch a feature on in the user's file; the exit code."""
+    return _switch(argv, environment, "enable", value=True)
+
+
+def run_disable(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Switch a feature off in the user's file; the exit code."""
+    return _switch(argv, environment, "disable", value=False)
+
+
+def _switch(
+    argv: Sequence[str], environment: Mapping[str, str], command: str, *, value: bool
+) -> int:
+    options = command_parser("name").parse_args(list(argv))
+    name = required(options.name, f"feature: codex-py features {command} NAME")
+    if name not in (known := feature_names()):
+        raise CodexError(unknown_feature(name, known), code="feature")
+    # Write nothing to a file that cannot be read.
+    config = command_config(options, environment, warns=False)
+    has_settings = isinstance(config.features.get(name), Mapping)
+    set_in_config(config.home, ("features", name, *(("enabled",) if has_settings else ())), value)
+    return print_out(f"{command.capitalize()}d feature `{name}` in config.toml.\n")
+
+
+def _state(config: Config, name: str, default: bool) -> bool:
+    is_table = isinstance(config.features.get(name), Mapping)
+    found = lookup(config.features, (name, "enabled") if is_table else (name,))
+    return default if found is None else found

@@ -1,0 +1,75 @@
+"""`codex-py login` with an API key, `login status` and `logout`: the words, the streams and the exit codes of Codex 0.169."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from codex_py.app.stored_login import remove_login, store_key, stored_login
+from codex_py.command_line.subcommand import command_config, command_parser
+from codex_py.errors import CodexError, ExitCode, UsageError
+from codex_py.streams.standard import read_all, tell
+
+_MAX_KEY_BYTES: Final = 65_536
+_CHECKED_LATER: Final = "Authentication is checked when you send a request."
+_CHATGPT: Final = (
+    "Logged in using ChatGPT\n"
+    "codex-py needs an API key: set OPENAI_API_KEY, or run `codex-py logout` and log in with one."
+)
+
+
+def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Store the key on standard input, or print the login; the exit code."""
+    parser = command_parser("--with-api-key", "--with-access-token", "--device-auth", "word")
+    options = parser.parse_args(list(argv))
+    if options.word not in {None, "status"}:
+        raise UsageError(f"unknown command `login {options.word}`. Use `login status`.")
+    if options.word is None and not options.with_api_key:
+        raise UsageError(
+            "a login with ChatGPT is not supported: pipe an API key into `codex-py login --with-api-key`,"
+            " or set OPENAI_API_KEY"
+        )
+    config = command_config(options, environment, warns=False)
+    if options.word is None:
+        store_key(config, _key_from_stdin())
+        tell(f"API key saved. {_CHECKED_LATER}")
+        return ExitCode.DONE
+    if login := stored_login(config):
+        tell(f"API key configured - {login}\n{_CHECKED_LATER}")
+        return ExitCode.DONE
+    tell("Not logged in" if login is None else _CHATGPT)
+    return ExitCode.TURN_FAILED
+
+
+def run_logout(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Remove the login; the exit code."""
+    options = command_parser().parse_args(list(argv))
+    config = command_config(options, environment, warns=False)
+    tell("Successfully logged out" if remove_login(config) else "Not logged in")
+    return ExitCode.DONE
+
+
+def _key_from_stdin() -> str:
+    if os.isatty(0):
+        raise CodexError(
+            "--with-api-key expects the API key on stdin. Try piping it, e.g."
+            " `printenv OPENAI_API_KEY | codex-py login --with-api-key`.",
+            code="login",
+        )
+    tell("Reading API key from stdin...")
+    try:
+        text = read_all(0, _check_size).decode("latin-1").strip()
+    except OSError as error:
+        problem = f"standard input cannot be read: {error.strerror}"
+        raise CodexError(problem, code="login") from error
+    if not text:
+        raise CodexError("No API key provided via stdin.", code="login")
+    if not re.fullmatch(r"[!-~]+", text):
+        problem = "it holds blanks, several lines, or characters that no key can have."
+        raise CodexError(f"This is no API key: {problem}", code="login")
+    return text
+
+
+def _check_size(size: int) -> None:
+    if size > _MAX_KEY_BYTES:
+        raise CodexError("This is no API key: it is too long.", code="login")

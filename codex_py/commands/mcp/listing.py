@@ -1,0 +1,256 @@
+"""`codex-py mcp list` and `get`: the tables and the JSON of Codex 0.169; and `test`, which starts one server as a session would."""
+
+import asyncio
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from codex_py.app.features.mcp import McpFeature, server_headers
+from codex_py.app.mcp_login import AuthStatus, auth_statuses
+from codex_py.app.options import SessionOptions, SessionSetup
+from codex_py.command_line.subcommand import command_parser
+from codex_py.commands.mcp.run import mcp_config, parse_name
+from codex_py.config.config import Config
+from codex_py.config.mcp import McpServerConfig
+from codex_py.errors import ExitCode
+from codex_py.protocol.addresses import shown_url
+from codex_py.protocol.mcp import DecliningElicitor, McpServerStatus
+from codex_py.streams.standard import print_json, print_out, tell
+from codex_py.streams.terminal import aligned, on_one_line
+
+_NONE: Final = "Try `codex-py mcp add my-tool -- my-command`."
+_AUTH: Final[Mapping[AuthStatus, str]] = {
+    "unsupported": "Unsupported",
+    "not_logged_in": "Not logged in",
+    "bearer_token": "Bearer token",
+    "o_auth": "OAuth",
+    "unknown": "Unknown",
+}
+_MASK: Final = "*****"
+_LISTS: Final = ("enabled_tools", "disabled_tools")
+_DESCRIPTION_CHARS = 100
+
+
+def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print all servers, by name; the exit code. It may ask those at an address about logins, for up to 5 s."""
+    options = command_parser("--json").parse_args(list(argv))
+    config = mcp_config(options, environment)
+    servers = dict(sorted(config.mcp_servers.items()))
+    if not servers and not options.json:
+        return print_out(f"No MCP servers configured yet. {_NONE}\n")
+
+    def headers(name: str) -> Mapping[str, str]:
+        return server_headers(name, servers[name], environment, lambda _: None)
+
+    statuses = asyncio.run(auth_statuses(config, headers))
+    if options.json:
+        found = [{**_settings(config, name), "auth_status": statuses[name]} for name in servers]
+        return print_json(found, indent=2, ensure_ascii=False)
+    tables: list[list[Sequence[str]]] = [
+        [("Name", "Command", "Args", "Env", "Cwd", "Status", "Auth")],
+        [("Name", "Url", "Bearer Token Env Var", "Status", "Auth")],
+    ]
+    for name, server in servers.items():
+        end = ("enabled" if server.enabled else "disabled", _AUTH[statuses[name]])
+        if server.command is not None:
+            row = (server.command, _words(server.args), _environment(server), server.cwd or "-")
+            tables[0].append([on_one_line(cell) for cell in (name, *row, *end)])
+        else:
+            row = (shown_url(server.url or ""), server.bearer_token_env_var or "-")
+            tables[1].append([on_one_line(cell) for cell in (name, *row, *end)])
+    # The last column is padded too, as it is in Codex.
+    texts = ("\n".join(aligned(rows)) + "\n" for rows in tables if len(rows) > 1)
+    return print_out("\n".join(texts))
+
+
+def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print the settings of one server; the exit code."""
+    options = parse_name(command_parser("--json"), argv, "get")
+    name: str = options.name
+    config = mcp_config(options, environment)
+    server, raw = config.mcp_servers[name], config.values["mcp_servers"][name]
+    if options.json:
+        found = _settings(config, name, *_LISTS)
+        return print_json(found, indent=2, ensure_ascii=False)
+    if not server.enabled:
+        return print_out(f"{name} (disabled)\n")
+    facts = {"enabled": "true"}
+    facts |= {key: ", ".join(raw[key]) or "[]" for key in _LISTS if key in raw}
+    if server.command is not None:
+        facts |= {"transport": "stdio", "command": server.command, "args": _words(server.args)}
+        facts |= {"cwd": server.cwd or "-", "env": _environment(server)}
+    else:
+        variables = (f"{key}={value}" for key, value in sorted(server.env_http_headers.items()))
+        facts |= {
+            "transport": "streamable_http",
+            "url": shown_url(server.url or ""),
+            "bearer_token_env_var": server.bearer_token_env_var or "-",
+            "http_headers": ", ".join(f"{k}={_MASK}" for k in sorted(server.http_headers)) or "-",
+            "env_http_headers": ", ".join(variables) or "-",
+            "http_headers_helper": raw.get("http_headers_helper") or "-",
+        }
+    times = _timeouts(server, raw).items()
+    facts |= {key: f"{seconds:g}" for key, seconds in times if seconds is not None}
+    if (mode := raw.get("default_tools_approval_mode")) is not None:
+        facts["default_tools_approval_mode"] = mode
+    facts["remove"] = f"codex-py mcp remove {name}"
+    lines = "".join(f"  {key}: {on_one_line(value)}\n" for key, value in facts.items())
+    return print_out(f"{name}\n{lines}")
+
+
+def _settings(config: Config, name: str, *lists: str) -> dict[str, Any]:
+    server, raw = config.mcp_servers[name], config.values["mcp_servers"][name]
+    transport: dict[str, Any]
+    if server.command is not None:
+        transport = {
+            "type": "stdio",
+            "command": server.command,
+            "args": list(server.args),
+            "env": _sorted(raw.get("env")),
+            "env_vars": raw.get("env_vars", []),
+            "cwd": server.cwd,
+        }
+    else:
+        transport = {
+            "type": "streamable_http",
+            "url": server.url,
+            "bearer_token_env_var": server.bearer_token_env_var,
+            "http_headers": _sorted(raw.get("http_headers")),
+            "env_http_headers": _sorted(raw.get("env_http_headers")),
+            "http_headers_helper": raw.get("http_headers_helper"),
+        }
+    facts = {"name": name, "enabled": server.enabled, "disabled_reason": None}
+    tools = {key: raw.get(key) for key in lists}
+    return {**facts, "transport": transport, **tools, **_timeouts(server, raw)}
+
+
+def _timeouts(server: McpServerConfig, raw: Mapping[str, Any]) -> dict[str, float | None]:
+    """Those that are configured, in seconds."""
+    has_start = "startup_timeout_sec" in raw or "startup_timeout_ms" in raw
+    return {
+        "startup_timeout_sec": server.startup_timeout_s if has_start else None,
+        "tool_timeout_sec": server.tool_timeout_s if "tool_timeout_sec" in raw else None,
+    }
+
+
+def _sorted(table: Mapping[str, str] | None) -> dict[str, str] | None:
+    return None if table is None else dict(sorted(table.items()))
+
+
+def _words(args: Sequence[str]) -> str:
+    return " ".join(args) or "-"
+
+
+def _environment(server: McpServerConfig) -> str:
+    """The names. The values may be secret."""
+    names = (*sorted(server.env), *server.env_vars)
+    return ", ".join(f"{name}={_MASK}" for name in names) or "-"
+
+
+def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Try a server, even one that is switched off; 0 if it is ready, else 1."""
+    options = parse_name(command_parser("--json"), argv, "test")
+    name: str = options.name
+    config = mcp_config(options, environment)
+    status, warnings = asyncio.run(_tried(config, name, environment))
+    # The error is printed by itself.
+    warnings = [warning for warning in warnings if not warning.startswith(status.error or "\0")]
+    advice = _advice(config.mcp_servers[name], status, has_noise=bool(warnings))
+    code = ExitCode.DONE if status.state == "ready" else ExitCode.TURN_FAILED
+    if options.json:
+        return print_json(_facts(status, warnings, advice), indent=2) or code
+    for warning in warnings:
+        tell(f"Warning: {warning}")
+    if status.error is None:
+        return print_out(_report(status)) or code
+    tell(f"Error: {status.error.rstrip()}")
+    if advice:
+        tell(advice)
+    return code
+
+
+async def _tried(
+    config: Config, name: str, environment: Mapping[str, str]
+) -> tuple[McpServerStatus, list[str]]:
+    warnings: list[str] = []
+    alone = replace(config, mcp_servers={name: replace(config.mcp_servers[name], enabled=True)})
+    setup = SessionSetup(
+        alone, SessionOptions(), environment, None, DecliningElicitor(), warnings.append
+    )
+    servers = McpFeature(setup)
+    servers.start()
+    try:
+        await servers.settled()
+        (status,) = servers.statuses()
+    finally:
+        await servers.aclose()
+    return status, warnings
+
+
+def _report(status: McpServerStatus) -> str:
+    count = len(status.tools)
+    tools = "1 tool" if count == 1 else f"{count} tools"
+    lines = [
+        f"{status.name}: ready, {tools}",
+        f"  server: {on_one_line(status.software or '-')}",
+        f"  protocol: {on_one_line(status.protocol_version or '-')}",
+        f"  started in {status.connect_s or 0:.2f} s, listed its tools in {status.list_s or 0:.2f} s",
+    ]
+    rows = [(on_one_line(tool.name), _first_line(tool.description)) for tool in status.tools]
+    lines += [f"  {line}".rstrip() for line in aligned(rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _facts(status: McpServerStatus, warnings: Sequence[str], advice: str | None) -> dict[str, Any]:
+    return {
+        "name": status.name,
+        "ready": status.state == "ready",
+        "server": status.software,
+        "protocol_version": status.protocol_version,
+        "connect_sec": _rounded(status.connect_s),
+        "list_sec": _rounded(status.list_s),
+        "tools": [{"name": tool.name, "description": tool.description} for tool in status.tools],
+        "warnings": list(warnings),
+        "failure": status.failure,
+        "error": status.error,
+        "advice": advice,
+    }
+
+
+def _advice(server: McpServerConfig, status: McpServerStatus, *, has_noise: bool) -> str | None:
+    """What to do about a failure; None if there is none, or if the error says so itself."""
+    command = shlex.join((server.command or "", *server.args))
+    match status.failure:
+        case "not_started":
+            return (
+                "Install it, or write its full path into `command`; it is looked for on PATH, and runs in the"
+                " folder `cwd`."
+            )
+        case "exited":
+            return (
+                f"Run `{command}` yourself to see why. A server gets few variables: name others that it needs"
+                " in `env_vars`."
+            )
+        case "timed_out" if has_noise:
+            return "On stdout it may write nothing but messages; have it log to stderr."
+        case "timed_out":
+            return (
+                "If it only needs longer, as the first run of `npx` or `uvx` does, raise `startup_timeout_sec`."
+                " If it waits for input, it may be no MCP server over stdio."
+            )
+        case "refused" if server.bearer_token_env_var is not None:
+            return f"Look at the token in the variable `{server.bearer_token_env_var}`."
+        case "unreachable":
+            return f"Look at `url`, and whether a server runs there: {shown_url(server.url or '')}"
+        case "refused" | "protocol" | None:
+            return None
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
+
+
+def _first_line(description: str) -> str:
+    line = on_one_line((description.strip().splitlines() or [""])[0])
+    return line if len(line) <= _DESCRIPTION_CHARS else f"{line[: _DESCRIPTION_CHARS - 1]}…"

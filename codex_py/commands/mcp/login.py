@@ -1,0 +1,112 @@
+"""`codex-py mcp login` and `logout`. A login sends the user to a page, and waits for the page's answer."""
+
+import asyncio
+import os
+import sys
+import threading
+import webbrowser  # noqa: TID251 - `run_login` makes `PATH` safe
+from collections.abc import Mapping, Sequence
+
+from codex_py.app.features.mcp import server_headers
+from codex_py.app.mcp_login import log_in, log_out
+from codex_py.app.user_programs import user_programs
+from codex_py.command_line.subcommand import command_parser
+from codex_py.commands.mcp.run import mcp_config, parse_name
+from codex_py.streams.standard import OutputStream, print_out, tell
+
+_STDIN = 0
+
+
+def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Have the user log in to a server; the exit code."""
+    parser = command_parser("--no-browser")
+    parser.add_argument("--scopes")
+    options = parse_name(parser, argv, "login")
+    name: str = options.name
+    config = mcp_config(options, environment)
+    scopes = [scope.strip() for scope in (options.scopes or "").split(",") if scope.strip()]
+
+    async def run() -> None:
+        opens_browser = not options.no_browser and _has_browser(environment)
+        screen = _Screen(name, opens_browser=opens_browser)
+        # Its warnings are about a token, and a server with a token needs no login.
+        headers = server_headers(name, config.mcp_servers[name], environment, lambda _: None)
+        screen.listen()
+        try:
+            await log_in(config, name, screen, headers=headers, scopes=scopes)
+        finally:
+            screen.close()
+
+    # `webbrowser` looks for programs there.
+    os.environ.update(user_programs(config, environment).environment(os.environ))
+    asyncio.run(run())
+    return print_out(f"Successfully logged in to MCP server '{name}'.\n")
+
+
+def run_logout(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Forget the login to a server; the exit code."""
+    options = parse_name(command_parser(), argv, "logout")
+    if log_out(mcp_config(options, environment), options.name):
+        return print_out(f"Removed OAuth credentials for '{options.name}'.\n")
+    return print_out(f"No OAuth credentials stored for '{options.name}'.\n")
+
+
+def _has_browser(environment: Mapping[str, str]) -> bool:
+    """Whether a page can be shown outside of this terminal, which a browser in it would take over."""
+    if environment.get("BROWSER") or sys.platform == "darwin":
+        return True
+    return bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
+
+
+class _Screen:
+    """The terminal: prints addresses, and reads lines if somebody can write them."""
+
+    def __init__(self, name: str, *, opens_browser: bool) -> None:
+        self._name = name
+        self._opens_browser = opens_browser
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[str] = asyncio.Queue()
+        self._partial = b""
+        self._listens = False
+
+    def visit(self, address: str) -> None:
+        # The words are Codex's: programs look for the address after them.
+        text = f"Authorize `{self._name}` by opening this URL in your browser:\n{address}\n\n"
+        OutputStream(1).write_text(text)
+        if self._opens_browser:
+            # It may run for as long as the browser does.
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        elif self._listens:
+            tell("If your browser is on another machine, paste the address here that it ends at.")
+
+    async def pasted(self) -> str:
+        return await self._lines.get()
+
+    def refuse(self, reason: str) -> None:
+        tell(f"Warning: {reason}")
+
+    def listen(self) -> None:
+        try:
+            self._loop.add_reader(_STDIN, self._read)
+        except OSError:
+            # It is a file or closed, so nobody will write.
+            return
+        self._listens = True
+
+    def close(self) -> None:
+        if self._listens:
+            self._listens = False
+            self._loop.remove_reader(_STDIN)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(_STDIN, 65536)
+        except OSError:
+            data = b""
+        if not data:
+            self.close()
+            return
+        *lines, self._partial = (self._partial + data).split(b"\n")
+        for line in lines:
+            if line.strip():
+                self._lines.put_nowait(line.decode(errors="replace").strip())

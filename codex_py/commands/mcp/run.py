@@ -1,0 +1,110 @@
+"""`codex-py mcp add` and `remove`; and what all commands of `codex-py mcp` share."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from codex_py.command_line.parser import CommandParser
+from codex_py.command_line.subcommand import command_config, command_parser, required
+from codex_py.config.config import Config
+from codex_py.config.mcp import SERVER_NAME, put_server, remove_server, url_problem
+from codex_py.config.paths import codex_home
+from codex_py.errors import CodexError, UsageError
+from codex_py.streams.standard import print_out
+from codex_py.streams.terminal import printable
+
+_USAGE: Final = "codex-py mcp add NAME (--url URL | -- COMMAND [ARGS])"
+_OF_ADDRESS: Final = ("bearer_token_env_var", "oauth_client_id", "oauth_resource")
+"""Options for a server at an address."""
+
+
+def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Write a server into the file; the exit code."""
+    parser = command_parser()
+    parser.add_argument("--env", action="append", type=_variable)
+    parser.add_argument("--url")
+    for option in _OF_ADDRESS:
+        parser.add_argument(f"--{option.replace('_', '-')}")
+    # The name may stand before or behind options; what follows the next word or `--` is the command.
+    at = parser.first_word(argv)
+    name = None if argv[at : at + 1] in ([], ["--"]) else argv[at]
+    options, command = parser.parse_before_command([*argv[:at], *argv[at + 1 :]])
+    if name is None:
+        raise UsageError(f"say what to call it: {_USAGE}")
+    table = _table(options, command)
+    if not SERVER_NAME.fullmatch(name):
+        # The words are Codex's.
+        allowed = "use letters, numbers, '-', '_', ':', '@', '/', '.'"
+        raise CodexError(f"invalid server name '{name}' ({allowed})", code="mcp")
+    # Write nothing to a file that cannot be read back.
+    mcp_config(options, environment)
+    replaced = put_server(codex_home(environment), name, table)
+    earlier = ", in place of the earlier one" if replaced else ""
+    text = f"Added global MCP server '{name}'{earlier}.\n"
+    if options.url is not None and options.bearer_token_env_var is None:
+        text += (
+            f"MCP server may or may not require login. Run `codex-py mcp login {name}` to login.\n"
+        )
+    return print_out(text)
+
+
+def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Remove a server from the file; the exit code."""
+    name = parse_name(command_parser(), argv, "remove").name
+    if remove_server(codex_home(environment), name):
+        return print_out(f"Removed global MCP server '{name}'.\n")
+    return print_out(f"No MCP server named '{printable(name)}' found.\n")
+
+
+def _table(options: argparse.Namespace, command: Sequence[str]) -> dict[str, Any]:
+    table: dict[str, Any]
+    if options.url is not None:
+        if command:
+            raise UsageError("--url and a command exclude each other")
+        if options.env:
+            raise UsageError("--env is for a server that is a command, not for --url")
+        if (problem := url_problem(options.url)) is not None:
+            raise UsageError(f"--url {problem}")
+        table = {key: getattr(options, key) for key in ("url", *_OF_ADDRESS)}
+        if (client_id := table.pop("oauth_client_id")) is not None:
+            table["oauth"] = {"client_id": client_id}
+    else:
+        for option in _OF_ADDRESS:
+            if getattr(options, option) is not None:
+                name = option.replace("_", "-")
+                raise UsageError(f"--{name} is for a server at an address: --url")
+        if not command:
+            raise UsageError(f"say how to reach it: {_USAGE}")
+        env: dict[str, str] | None = dict(options.env) if options.env else None
+        table = {"command": command[0], "args": list(command[1:]) or None, "env": env}
+    return {key: value for key, value in table.items() if value is not None}
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form KEY=VALUE")
+    return name.strip(), value
+
+
+def parse_name(parser: CommandParser, argv: Sequence[str], command: str) -> argparse.Namespace:
+    """The options, with a `name`. Raises a `UsageError` if there is none, or an option is wrong."""
+    parser.add_argument("name", nargs="?")
+    options = parser.parse_args(list(argv))
+    required(options.name, f"server: codex-py mcp {command} NAME")
+    return options
+
+
+def mcp_config(options: argparse.Namespace, environment: Mapping[str, str]) -> Config:
+    """Print the warnings of this folder's configuration, and return it. A server that the options name is in it.
+
+    Raises:
+        ConfigError: it cannot be used.
+        CodexError: there is no such server.
+    """
+    config = command_config(options, environment)
+    name = getattr(options, "name", None)
+    if name is not None and name not in config.mcp_servers:
+        # The words are Codex's.
+        raise CodexError(f"No MCP server named '{name}' found.", code="mcp")
+    return config

@@ -1,0 +1,276 @@
+"""Adds plugins to `$CODEX_HOME/codex-py/plugins`, from a folder or from a git repository, and removes them.
+
+Each is there whole or not at all, whatever ends the program. Nothing of it is run, and nothing else is fetched at
+any time. git gets no hooks, no settings of the user, no other protocols than those below, and nobody to ask; what it
+writes and how long it takes is limited. There is no checkout, whose filters could run.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from io import BytesIO
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from codex_py.app.user_programs import user_programs
+from codex_py.config.config import Config
+from codex_py.config.plugin_files import (
+    MAX_BYTES,
+    MAX_ENTRIES,
+    RECORD,
+    PluginFile,
+    checked_files,
+    read_files,
+)
+from codex_py.config.plugins import PLUGIN_NAME, Plugin, plugins_folder
+from codex_py.errors import CodexError
+from codex_py.filesystem.private import lock, locked, make_private
+from codex_py.filesystem.reading import read_start, read_whole
+from codex_py.patch.git import find_git
+from codex_py.programs import Programs
+from codex_py.protocol.frozen import frozen
+
+_LOCK_TIMEOUT_S: Final = 10.0
+_UNFINISHED: Final = ".new-"
+_ADDRESS: Final = re.compile(r"(?:https|ssh|file)://[^\s-]\S*|git@[\w.][\w.-]*:\S+")
+_REF: Final = re.compile(r"[\w][\w./+-]*")
+_TIMEOUT_S: Final = 120
+_MAX_FETCHED_BYTES: Final = 100 * 1024 * 1024
+_MAX_ERROR_BYTES: Final = 2000
+_MAX_OUTPUT_BYTES: Final = 2 * MAX_BYTES
+_LIMITED: Final = (
+    *("/bin/sh", "-c"),
+    # The unit of `-f` is 512 or 1024 bytes. Not every system can limit memory.
+    f'ulimit -f {_MAX_FETCHED_BYTES >> 10}; ulimit -v 4000000 2>/dev/null; exec "$@"',
+    "sh",
+)
+_SETTINGS: Final = (
+    *("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.askPass=", "credential.helper="),
+    *("fetch.fsckObjects=true", "gc.auto=0", "maintenance.auto=false"),
+)
+_VARIABLES: Final = {
+    "GIT_ALLOW_PROTOCOL": "https:ssh:file",
+    "GIT_ASKPASS": "false",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_SSH_COMMAND": "ssh -o BatchMode=yes",
+}
+
+
+@frozen
+class PluginSource:
+    files: Mapping[str, PluginFile]
+    origin: Mapping[str, str]
+    """Its `source`, an absolute path or an address, and for a repository the `commit`."""
+
+
+def read_source(
+    source: str, ref: str | None, workspace: Path, config: Config, environment: Mapping[str, str]
+) -> PluginSource:
+    """The files of a folder, a path relative to the working directory, or of a git repository.
+
+    Args:
+        ref: a branch, a tag or a commit; None: the folder as it is, or what the repository shows first.
+        workspace: an empty folder for git.
+
+    Raises:
+        CodexError: it cannot be read, git fails, or the files cannot be those of a plugin.
+    """
+    address = source
+    is_repository = bool(_ADDRESS.fullmatch(source))
+    if not is_repository:
+        folder = Path(os.path.realpath(config.cwd / source))
+        if not folder.is_dir():
+            raise _failure(
+                f"{source!r} is neither a folder nor an address that begins with https://, ssh://, file:// or git@"
+            )
+        address = str(folder)
+        is_bare = (folder / "HEAD").is_file() and (folder / "objects").is_dir()
+        is_repository = is_bare or ref is not None
+    try:
+        if not is_repository:
+            return PluginSource(read_files(Path(address)), {"source": address})
+        git = _Git(workspace, user_programs(config, environment), environment)
+        return _fetched(address, ref or "HEAD", git)
+    except ValueError as error:
+        raise _failure(f"{source} cannot be added: {error}") from error
+
+
+def _fetched(address: str, ref: str, git: "_Git") -> PluginSource:
+    if not _REF.fullmatch(ref):
+        raise _failure(f"{ref!r} is no branch, tag or commit")
+    git.run("init", "-q", "--bare", "--template=", ".")
+    options = ("-q", "--depth=1", "--no-tags", "--no-recurse-submodules")
+    git.run("fetch", *options, "--", address, ref)
+    commit = (git.folder / "FETCH_HEAD").read_text("utf-8").partition("\t")[0]
+    # One tree at a time, without an index: a few objects can stand for billions of files.
+    listing = git.run("ls-tree", "-r", "-l", "-z", "--full-tree", commit)
+    blobs = list(islice(_blobs(listing), MAX_ENTRIES + 1))
+    if sum(size for _, _, size, _ in blobs) > MAX_BYTES:
+        raise ValueError(f"it has more than {MAX_BYTES >> 20} MB")
+    wanted = "".join(f"{name}\n" for _, name, _, _ in blobs).encode()
+    contents = BytesIO(git.run("cat-file", "--batch", given=wanted))
+
+    def files() -> Iterator[tuple[str, PluginFile | None]]:
+        for path, _, size, is_executable in blobs:
+            yield from ((str(folder), None) for folder in PurePosixPath(path).parents)
+            # Before each file is a line about it, and a newline behind it.
+            contents.readline()
+            yield path, PluginFile(contents.read(size), is_executable)
+            contents.read(1)
+
+    return PluginSource(checked_files(files()), {"source": address, "commit": commit})
+
+
+def _blobs(listing: bytes) -> Iterator[tuple[str, str, int, bool]]:
+    """The files of `ls-tree -r -l -z`: path, name of the object, size, and True for programs. Submodules are left out."""
+    for line in listing.split(b"\0")[:-1]:
+        head, _, path = line.partition(b"\t")
+        mode, kind, name, size = head.decode().split()
+        if mode == "120000":
+            raise ValueError(f"{os.fsdecode(path)!r} is a link")
+        if kind == "blob":
+            yield os.fsdecode(path), name, int(size), mode == "100755"
+
+
+class _Git:
+    """Runs git in a folder of its own, with limits."""
+
+    def __init__(self, folder: Path, programs: Programs, environment: Mapping[str, str]) -> None:
+        try:
+            git = find_git(programs, environment)
+        except CodexError as error:
+            raise _failure(f"{error}; without git, only folders can be added") from error
+        self._argv = [*_LIMITED, git.program, *(w for s in _SETTINGS for w in ("-c", s))]
+        self.folder = folder
+        # The agent of ssh asks nothing.
+        agent = {"SSH_AUTH_SOCK": environment.get("SSH_AUTH_SOCK", "")}
+        self._environment = {**git.variables, **agent, **_VARIABLES}
+
+    def run(self, *words: str, given: bytes = b"") -> bytes:
+        """What a command prints. `given`: what it reads. Raises a `CodexError` if it fails."""
+        # In files, whose size is limited.
+        paths = [self.folder / name for name in ("input", "output", "errors")]
+        paths[0].write_bytes(given)
+        with paths[0].open("rb") as stdin, paths[1].open("wb") as out, paths[2].open("wb") as err:
+            process = subprocess.Popen(
+                [*self._argv, *words],
+                cwd=self.folder,
+                env=self._environment,
+                stdin=stdin,
+                stdout=out,
+                stderr=err,
+                # Without a terminal, ssh asks for no password.
+                start_new_session=True,
+            )
+            try:
+                code = process.wait(_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                raise _failure(f"git was not done after {_TIMEOUT_S} seconds") from None
+            finally:
+                if process.returncode is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+        if code:
+            said, _ = read_start(paths[2], _MAX_ERROR_BYTES)
+            reason = said.decode(errors="replace").strip() or "it needs more than its limits allow"
+            raise _failure(f"git failed: {reason}")
+        try:
+            return read_whole(paths[1], _MAX_OUTPUT_BYTES)
+        except OSError as error:
+            raise _failure(f"what git prints cannot be used: {error.strerror}") from error
+
+
+def _failure(message: str) -> CodexError:
+    return CodexError(message, code="plugin")
+
+
+@contextmanager
+def workspace(home: Path) -> Generator[Path]:
+    """A private folder beside the plugins, which is removed at the end; those that a kill left behind as well.
+
+    Raises:
+        CodexError: it cannot be made, or the file system fails inside of the context.
+    """
+    folder = plugins_folder(home)
+    try:
+        make_private(folder)
+        with locked(folder, _LOCK_TIMEOUT_S):
+            for left in folder.glob(f"{_UNFINISHED}*"):
+                # Whoever uses one holds its lock.
+                with suppress(OSError), locked(left, 0):
+                    _delete(left)
+            made = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=folder))
+            descriptor = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            lock(descriptor, 0)
+        try:
+            yield made
+        finally:
+            _delete(made)
+            os.close(descriptor)
+    except OSError as error:
+        raise _failure(f"the plugins in {folder} cannot be changed: {error.strerror}") from error
+
+
+def require_new(home: Path, name: str) -> None:
+    """Raises a `CodexError` if there is a plugin of this name."""
+    if os.path.lexists(plugins_folder(home) / name):
+        raise _failure(
+            f"there is a plugin {name} already; to add another one, run `codex-py plugin remove {name}` first"
+        )
+
+
+def install(home: Path, made: Path, plugin: Plugin, source: PluginSource) -> None:
+    """Put a plugin into its place. `made`: a `workspace`.
+
+    Raises:
+        CodexError: there is one of its name.
+        OSError: it is not there.
+    """
+    staged = made / plugin.name
+    digests = {path: file.digest for path, file in source.files.items()}
+    record = {**source.origin, "files": digests}
+    for path, file in source.files.items():
+        _write(staged / path, file.data, 0o500 if file.is_executable else 0o400)
+    _write(staged / RECORD, json.dumps(record, indent=1, ensure_ascii=False).encode(), 0o400)
+    # Programs of the plugin that write beside themselves would change it.
+    for folder, _, _ in os.walk(staged, topdown=False):
+        Path(folder).chmod(0o500)
+    # To be moved, a folder must be writable.
+    staged.chmod(0o700)
+    with locked(plugins_folder(home), _LOCK_TIMEOUT_S):
+        require_new(home, plugin.name)
+        staged.rename(plugin.root)
+    plugin.root.chmod(0o500)
+
+
+def remove(home: Path, name: str) -> bool:
+    """Remove a plugin, even one that has changed; False if there is none. Raises a `CodexError` if that fails."""
+    root = plugins_folder(home) / name
+    if not PLUGIN_NAME.fullmatch(name) or not os.path.lexists(root):
+        return False
+    with workspace(home) as made:
+        if not root.is_symlink():
+            root.chmod(0o700)
+        root.rename(made / name)
+    return True
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    path.chmod(mode)
+
+
+def _delete(folder: Path) -> None:
+    for each, _, _ in os.walk(folder):
+        Path(each).chmod(0o700)
+    shutil.rmtree(folder)

@@ -1,0 +1,160 @@
+"""Tries what a provider's API can do, with a few tiny requests, for `codex-py providers test` and `doctor --provider`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from codex_py.app.providers.first_answer import Answer, asked, model_clients
+from codex_py.config.config import Config
+from codex_py.errors import CodexError, ModelError, StreamError
+from codex_py.model.providers import Provider
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.items import CustomToolCall, FunctionCall
+from codex_py.protocol.stream import (
+    ModelClient,
+    ToolChoice,
+)
+from codex_py.protocol.tools import FreeformSpec, FunctionSpec
+
+_WEATHER = FunctionSpec(
+    "weather",
+    "Tells the weather in one city.",
+    {
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+        "additionalProperties": False,
+    },
+)
+_NOTE = FreeformSpec("note", "Writes down a line of text.", "start: /[^\\n]+/")
+
+
+@frozen
+class Finding:
+    ability: str
+    works: bool | None
+    """None: it could not be found out."""
+    note: str = ""
+
+
+def _cities(answer: Answer) -> int:
+    """How many calls of the tool `weather` are right."""
+    calls = [item for item in answer.items if isinstance(item, FunctionCall)]
+    return sum(call.name == _WEATHER.name and "city" in call.arguments for call in calls)
+
+
+@frozen
+class _Check:
+    ability: str
+    is_fine: Callable[[Answer], bool]
+    otherwise: str
+    """The finding if the answer is not fine."""
+    text: str
+    request: Mapping[str, Any]
+    """Fields of the `Prompt`."""
+
+
+_TOOLS = _Check(
+    "tools",
+    lambda answer: _cities(answer) > 0,
+    "the model did not call the tool",
+    "What is the weather in Oslo?",
+    {"tools": [_WEATHER]},
+)
+_WITH_TOOLS = (
+    _Check(
+        "parallel calls",
+        lambda answer: _cities(answer) > 1,
+        "the model called one tool at a time",
+        "What is the weather in Oslo and in Rome? Call the tool for both at once.",
+        {"tools": [_WEATHER]},
+    ),
+    _Check(
+        "freeform tools",
+        lambda answer: any(isinstance(item, CustomToolCall) for item in answer.items),
+        "the model did not call the tool",
+        "Write down: hello",
+        {"tools": [_NOTE]},
+    ),
+    _Check(
+        "tool_choice",
+        lambda answer: _cities(answer) > 0,
+        "the model did not call the tool that it had to",
+        "Say hello.",
+        {"tools": [_WEATHER, _NOTE], "tool_choice": ToolChoice("required", (_WEATHER.name,))},
+    ),
+)
+_WITHOUT_TOOLS = (
+    _Check(
+        "images",
+        lambda answer: "red" in answer.text.lower(),
+        "the model did not see what is in the image",
+        "Which colour is this image? Answer with one word.",
+        {},
+    ),
+    _Check(
+        "reasoning",
+        lambda answer: answer.has_reasoned or answer.usage.reasoning_output_tokens > 0,
+        "an effort was accepted, but no reasoning came back",
+        "What is 17 times 23?",
+        {"reasoning": {"effort": "low"}},
+    ),
+)
+
+
+async def tried(
+    config: Config, provider: Provider, model: str, environment: Mapping[str, str]
+) -> Sequence[Finding]:
+    """What works with a model of a provider; the first finding is `streaming`.
+
+    Raises:
+        CodexError: not even the first request was answered.
+    """
+    async with model_clients(config, provider, environment) as clients:
+        client = clients.connect(provider)
+        answer = await asked(client, model, "Count from one to twenty in words.", {})
+        findings = [_streaming(answer)]
+        tools = await _found(client, model, _TOOLS)
+        findings.append(tools)
+        checks = (*_WITH_TOOLS, *_WITHOUT_TOOLS) if tools.works else _WITHOUT_TOOLS
+        findings += [await _found(client, model, check) for check in checks]
+        if tools.works is False and provider.profile.tools == "native":
+            as_text = replace(provider, profile=replace(provider.profile, tools="text"))
+            check = replace(_TOOLS, ability="text tools")
+            findings.append(await _found(clients.connect(as_text), model, check))
+    return findings
+
+
+async def _found(client: ModelClient, model: str, check: _Check) -> Finding:
+    try:
+        answer = await asked(client, model, check.text, check.request, check.ability == "images")
+    except StreamError as error:
+        return Finding(check.ability, None, str(error))
+    except ModelError as error:
+        return Finding(check.ability, False, str(error))
+    works = check.is_fine(answer)
+    return Finding(check.ability, works, "" if works else check.otherwise)
+
+
+def _streaming(answer: Answer) -> Finding:
+    if not answer.text.strip():
+        return Finding("streaming", False, "the answer has no text")
+    notes = [] if answer.text_deltas > 1 else ["the text came in one piece"]
+    if not answer.usage.total_tokens:
+        notes.append("the server reports no usage")
+    return Finding("streaming", answer.text_deltas > 0, "; ".join(notes))
+
+
+def advice(error: CodexError, provider: Provider) -> str | None:
+    """What to do about a request that was not answered; None if the error says so itself."""
+    match error.code:
+        case "connection" | "timeout":
+            return f"Look at `base_url`, and whether a server runs there: {provider.shown_url}"
+        case "not_found" | "redirect" | "unexpected_status":
+            return f"Look at `base_url`, which usually ends in /v1, and at `wire_api`: {provider.shown_url} is asked in `{provider.wire_api}`."
+        case "model_not_found" | "not_found_error":
+            return "Look at the name of the model."
+        case "authentication" | "invalid_api_key" | "authentication_error" if provider.env_key:
+            return f"Look at the key in the variable `{provider.env_key}`."
+        case _:
+            return None

@@ -1,0 +1,135 @@
+"""`codex-py sandbox`: run a command as the model's commands are run, or test the sandbox."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from codex_py.app.model import secret_names
+from codex_py.app.user_programs import user_programs
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.configuration import read_config, warn_of_config
+from codex_py.command_line.parser import CommandParser, given
+from codex_py.config.config import Config
+from codex_py.config.environment import allowed_environment, hidden_names, without_variables
+from codex_py.config.paths import codex_home
+from codex_py.errors import CodexError, ExitCode, ToolError, UsageError
+from codex_py.programs import programs_outside, record_writable_roots
+from codex_py.protocol.approval import SandboxMode
+from codex_py.sandbox.backends.backend import Backend
+from codex_py.sandbox.choice import PlatformSandbox, platform_backends, problem
+from codex_py.sandbox.probes import KNOWN_OPEN, PROBES, run_probes
+from codex_py.streams.standard import OutputStream, tell
+from codex_py.streams.terminal import aligned
+
+_OPTIONS = {"cd", "add_dir", "profile", "allow_unenforced", "overrides"}
+_SIGNAL_EXIT_BASE = 128
+_CELLS = {True: "held", False: "OPEN", None: "?"}
+_NOT_FOUND, _NOT_EXECUTABLE = 127, 126
+_ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+
+
+def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a command, or test the sandbox; the exit code, which is the command's own."""
+    parser = CommandParser(Arguments, only=_OPTIONS)
+    parser.add_argument("--test", action="store_true")
+    parser.add_argument("-P", "--permission-profile")
+    # MODE may stand among the options; what follows them is the command.
+    at = parser.first_word(argv)
+    flags: dict[str, Any] = {}
+    if argv[at : at + 1] and argv[at] in get_args(SandboxMode):
+        flags["sandbox_mode"] = argv[at]
+        argv = [*argv[:at], *argv[at + 1 :]]
+    found, command = parser.parse_before_command(argv)
+    options = given(found)
+    if options.pop("test"):
+        return _test(environment)
+    if not command:
+        raise UsageError("say what to run: codex-py sandbox [MODE] [--] COMMAND")
+    if (profile := options.pop("permission_profile", None)) is not None:
+        flags["default_permissions"] = profile
+    arguments = Arguments(**options)
+    config = read_config(arguments, environment, flags)
+    warn_of_config(config)
+    config.require_enforced()
+    add_dirs = [Path(folder) for folder in arguments.add_dir]
+    return _run(command, config, add_dirs, environment)
+
+
+def _run(
+    command: Sequence[str], config: Config, add_dirs: Sequence[Path], environment: Mapping[str, str]
+) -> int:
+    policy = config.sandbox_policy(add_dirs)
+    programs = user_programs(config, environment, add_dirs)
+    secrets = secret_names(config)
+    variables = allowed_environment(config.shell_environment, environment, secrets)
+    hidden = hidden_names(config.shell_environment, environment, secrets)
+    if not policy.network_access:
+        variables["CODEX_SANDBOX_NETWORK_DISABLED"] = "1"
+    sandbox = PlatformSandbox(
+        programs.environment(variables), home=config.home, limits=config.sandbox_limits
+    )
+    try:
+        record_writable_roots(config.home, variables, policy)
+        confined = sandbox.command(without_variables(command, hidden), policy, config.cwd)
+        if sandbox.warning is not None:
+            tell(f"codex-py sandbox: {sandbox.warning}")
+        for number in (*_ENDING, signal.SIGCHLD):
+            signal.signal(number, lambda _number, _frame: None)
+        code = _exit_code(subprocess.Popen(confined, cwd=config.cwd, env=variables))
+    except ToolError as error:
+        raise CodexError(str(error), code="sandbox", exit_code=ExitCode.SANDBOX) from error
+    except OSError as error:
+        tell(f"codex-py sandbox: cannot run {command[0]!r}: {error.strerror}")
+        return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
+    finally:
+        sandbox.release()
+    return code if code >= 0 else _SIGNAL_EXIT_BASE - code
+
+
+def _exit_code(command: subprocess.Popen[bytes]) -> int:
+    """Wait for the command; negative after a signal.
+
+    Signals of the terminal's keys also reach the command, which is in the same group and may catch them. A signal
+    that another process sends to this one alone ends the command, and both report that signal.
+    """
+    if sys.platform != "linux":
+        return command.wait()
+    signal.pthread_sigmask(signal.SIG_BLOCK, (*_ENDING, signal.SIGCHLD))
+    while (code := command.poll()) is None:
+        came = signal.sigwaitinfo((*_ENDING, signal.SIGCHLD))
+        if came.si_signo in _ENDING and came.si_code <= 0:
+            # The launcher passes no signal on; without it, the whole command ends.
+            command.kill()
+            command.wait()
+            return -came.si_signo
+    return code
+
+
+def _test(environment: Mapping[str, str]) -> int:
+    """Run the probes on every backend, and print what each held. 1 if one held less than it should.
+
+    A question mark stands for a probe that could not even be tried.
+    """
+    stdout = OutputStream(1)
+    working: list[Backend] = []
+    programs = programs_outside(codex_home(environment), environment, Path.cwd())
+    for backend in platform_backends(programs.environment(environment).get("PATH", "")):
+        why = problem(backend)
+        stdout.write_text(f"{backend.name}: {why or 'works here'}\n")
+        if why is None:
+            working.append(backend)
+    if not working:
+        return ExitCode.SANDBOX
+    results = [(backend.name, run_probes(backend)) for backend in working]
+    rows = [["", *(name for name, _ in results)]]
+    rows += [[p.name, *(_CELLS[found[p.name]] for _, found in results)] for p in PROBES]
+    stdout.write_text("\n" + "".join(f"{line.rstrip()}\n" for line in aligned(rows)))
+    as_expected = all(
+        held or (held is False and probe in KNOWN_OPEN.get(name, ()))
+        for name, found in results
+        for probe, held in found.items()
+    )
+    return ExitCode.DONE if as_expected else ExitCode.TURN_FAILED

@@ -1,0 +1,96 @@
+"""`codex-py sessions export` and `import`: conversations to read, and sessions that go on elsewhere."""
+
+import os
+import shlex
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from codex_py.app.export.document import read_document
+from codex_py.app.export.forms import FORMS, without_keys, writer_for
+from codex_py.app.loading import load
+from codex_py.command_line.parser import OneOf, working_folder
+from codex_py.command_line.subcommand import command_parser, required
+from codex_py.commands.sessions.run import named_session
+from codex_py.config.paths import codex_home, project_root
+from codex_py.errors import CodexError, UsageError
+from codex_py.filesystem.private import make_private, open_emptied, written_whole
+from codex_py.streams.standard import print_out, tell
+
+
+def run_export(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Write a conversation to a file or to standard output; the exit code."""
+    parser = command_parser("session", "--last", "--portable", "--keep-keys")
+    parser.add_argument("--format", type=OneOf(*FORMS))
+    parser.add_argument("-o", "--output")
+    options = parser.parse_args(list(argv))
+    path = None if options.output is None else Path(options.output)
+    home = codex_home(environment)
+    session = named_session(home, options.session, last=options.last)
+    if options.portable:
+        if path is None or options.format or options.keep_keys:
+            raise UsageError("--portable goes with -o FILE, with no other form, and without keys")
+        return _export_portable(session, path, environment)
+    write = writer_for(path, options.format)
+    document, notes = read_document(session), list[str]()
+    if not options.keep_keys:
+        document, notes = without_keys(document, environment, home)
+    parts = write(document)
+    if path is None:
+        code = print_out("".join(parts))
+    else:
+        code = 0
+        with _opened(path) as file:
+            file.writelines(part.encode(errors="replace") for part in parts)
+    for note in notes:
+        tell(note)
+    return code
+
+
+def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Put a portable session into the home; the exit code."""
+    parser = command_parser("file")
+    parser.add_argument("--cwd", default=".")
+    options = parser.parse_args(list(argv))
+    source = required(options.file, "file: codex-py sessions import FILE")
+    cwd, home = working_folder(options.cwd), codex_home(environment)
+    import_portable = load("codex_py.commands.sessions.portable_import:import_portable")
+    found = import_portable(Path(source).absolute(), cwd, home, environment)
+    if found.thread_id != found.exported_id:
+        tell(f"Session {found.exported_id} is here already; this is a copy of it.")
+    if found.patch:
+        patch = home / "codex-py" / "imports" / f"{found.thread_id}.diff"
+        make_private(patch.parent)
+        with _opened(patch) as file:
+            file.write(found.patch.encode(errors="surrogateescape"))
+        # Its names begin at the root of the repository.
+        words = ("codex-py", "apply", "-C", project_root(cwd, (".git",)) or cwd, patch)
+        command = shlex.join(map(str, words))
+        tell(f"It brought changes of files. To apply them: {command}")
+    return print_out(f"Imported session {found.thread_id}.\n")
+
+
+def _export_portable(session: Path, path: Path, environment: Mapping[str, str]) -> int:
+    with _opened(path) as file:
+        notes = load("codex_py.commands.sessions.portable_export:export_portable")(
+            session, environment, file
+        )
+    for note in notes:
+        tell(note)
+    return 0
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[BinaryIO]:
+    """A private file for writing. What was there is replaced when all is written, and stays if that fails."""
+    try:
+        is_own = path.is_file() and path.stat().st_uid == os.geteuid()
+        if not path.is_symlink() and (is_own or not path.exists()):
+            opened = written_whole(path)
+        else:
+            opened = os.fdopen(open_emptied(path), "wb")
+        with opened as file:
+            yield file
+    except OSError as error:
+        raise CodexError(f"cannot write {str(path)!r}: {error.strerror}") from error

@@ -1,0 +1,262 @@
+"""`codex-py sessions list`, `show` and `search`, `cost`; `archive`, `unarchive` and `delete`, with the messages of Codex."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from codex_py.app.export.entries import Entry, entries
+from codex_py.app.thread import thread_items
+from codex_py.app.views.cost import CostReport
+from codex_py.command_line.stopping import Stopped, raise_when_stopped
+from codex_py.command_line.subcommand import command_config, command_parser, print_table, required
+from codex_py.errors import SessionError, UsageError
+from codex_py.protocol.ids import is_thread_id
+from codex_py.rollout.archive import archive, delete, unarchive
+from codex_py.rollout.conversation import read_conversation
+from codex_py.rollout.details import read_details
+from codex_py.rollout.index import find_session, recent_sessions, thread_names, why_none
+from codex_py.rollout.listing import SessionSummary, list_sessions, search_sessions
+from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, read_meta, thread_id_of
+from codex_py.rollout.usage import read_session_usage
+from codex_py.streams.plain_text import cut
+from codex_py.streams.standard import OutputStream, print_json, print_out
+from codex_py.streams.terminal import age, on_one_line, printable
+
+_SHOWN_CHARACTERS = 60
+_SHOWN_PROMPT = 500
+_SHOWN_LINES = 6
+_SHOWN_BYTES = 32_000_000
+_QUESTION = """\
+Permanently delete session {session}?
+This cannot be undone. Subagent threads will also be deleted.
+Continue? [y/N]: """
+
+
+def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print the sessions of this folder, the newest first; the exit code."""
+    parser = command_parser("--json", "--all", "--archived")
+    parser.add_argument("--limit", type=_limit, default="25")
+    options = parser.parse_args(list(argv))
+    config = command_config(options, environment, warns=False)
+    cwd, limit = None if options.all else config.cwd, options.limit
+    found = list_sessions(config.home, cwd=cwd, limit=limit, archived=options.archived)
+    if options.json:
+        return print_json([_data(each) for each in found], indent=2)
+    if not found:
+        more = "" if options.all else " in this folder; --all lists those of every folder"
+        return print_out(f"There are no sessions{more}{printable(why_none(config.home))}.\n")
+    rows = [
+        (age(each.updated), each.id, *([each.cwd] if options.all else []), _title(each))
+        for each in found
+    ]
+    return print_table(rows)
+
+
+def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print what is known of a session, and its conversation in short; the exit code."""
+    options = command_parser("session", "--last", "--json").parse_args(list(argv))
+    home = command_config(options, environment, warns=False).home
+    path = named_session(home, options.session, last=options.last)
+    meta, details = read_meta(path), read_details(path)
+    data: dict[str, Any] = {
+        "id": meta.id,
+        "name": thread_names(home).get(meta.id),
+        "path": str(path),
+        "archived": path.is_relative_to(home / ARCHIVED_SESSIONS),
+        "created": meta.timestamp,
+        "cwd": meta.cwd,
+        "branch": meta.git.get("branch"),
+        "commit": meta.git.get("commit_hash"),
+        "provider": meta.model_provider,
+        **details.settings,
+        "forked_from": meta.forked_from_id,
+        "parent": meta.parent_id,
+        "turns": len(details.prompts),
+        "usage": asdict(details.usage),
+        "damaged_lines": details.damaged_lines,
+        "files": details.files,
+        "prompts": details.prompts,
+    }
+    if options.json:
+        return print_json(data, indent=2)
+    usage, files, _ = (data.pop(key) for key in ("usage", "files", "prompts"))
+    data["tokens"] = ", ".join(
+        f"{count:,} {key.removesuffix('_tokens')}" for key, count in usage.items() if count
+    )
+    lines = ["files:", *(f"  {each}" for each in files)] if files else []
+    items = thread_items(read_conversation(path, _SHOWN_BYTES))
+    said = [entry for entry in entries(items) if entry.kind != "thought"]
+    number = len(details.prompts) - sum(entry.kind == "user" for entry in said)
+    for entry in said:
+        number += entry.kind == "user"
+        lines += _in_short(entry, f"{number:3}. " if entry.kind == "user" else "     ")
+    facts = ((f"{key.replace('_', ' ')}:", str(value)) for key, value in data.items() if value)
+    return print_table(facts) or print_out("".join(f"{on_one_line(line)}\n" for line in lines))
+
+
+def _in_short(entry: Entry, indent: str) -> list[str]:
+    """The first lines of what was said, or of what was done without its output."""
+    is_whole = not entry.title or entry.kind == "error"
+    texts = [entry.title, *(part.text for part in entry.parts if is_whole)]
+    found = ("$ " * (entry.kind == "command") + "\n".join(filter(None, texts))).splitlines()
+    lines = [cut(line, _SHOWN_PROMPT) for line in found[:_SHOWN_LINES]]
+    if more := len(found) - len(lines):
+        lines.append(f"[… {more:,} more lines]")
+    if lines and entry.note:
+        lines[-1] += f" ({entry.note})"
+    return [f"{' ' * len(indent) if at else indent}{line}" for at, line in enumerate(lines)]
+
+
+def run_search(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print the sessions in which all the words were said, as they are found; the exit code."""
+    parser = command_parser("--json", "--archived")
+    parser.add_argument("--limit", type=_limit, default="0")
+    parser.add_argument("words", nargs="*")
+    options = parser.parse_args(list(argv))
+    words = " ".join(options.words).split()
+    required(words[0] if words else None, "words to search for: codex-py sessions search WORDS")
+    home = command_config(options, environment, warns=False).home
+    raise_when_stopped()
+    left = options.limit
+    try:
+        for summary, places in search_sessions(home, words, archived=options.archived):
+            if options.json:
+                found = [{"role": each.role, "text": each.text} for each in places]
+                text = json.dumps({**_data(summary), "found": found})
+            else:
+                title = f"{summary.id}  {age(summary.updated)}  {_title(summary)}"
+                said = (f"    {each.role}: {each.text}" for each in places)
+                text = "\n".join(map(on_one_line, (title, *said)))
+            if code := print_out(f"{text}\n"):
+                return code
+            left -= 1
+            if not left:
+                break
+    except Stopped as stopped:
+        # Ctrl-C ends a search as usual: the user has found the place.
+        return stopped.exit_code
+    return 0
+
+
+def run_cost(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print the tokens of each turn, what they cost, and the largest outputs; the exit code."""
+    options = command_parser("session", "--last", "--json").parse_args(list(argv))
+    config = command_config(options, environment, warns=not options.json)
+    last = options.last or options.session is None
+    path = named_session(config.home, options.session, last=last)
+    meta = read_meta(path)
+    report = CostReport(
+        read_session_usage(path), config, meta.model_provider or config.model_provider
+    )
+    if options.json:
+        return print_json({"thread_id": meta.id, **report.data()}, indent=2)
+    return print_out("".join(f"{line}\n" for line in report.lines()))
+
+
+def run_archive(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Move a session and its subagents to the archive; the exit code."""
+    home, thread_id = _named(argv, environment, "active", SESSIONS)
+    archive(home, thread_id)
+    return print_out(f"Archived session {thread_id}.\n")
+
+
+def run_unarchive(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Bring a session back from the archive; the exit code."""
+    home, thread_id = _named(argv, environment, "archived", ARCHIVED_SESSIONS)
+    unarchive(home, thread_id)
+    return print_out(f"Unarchived session {thread_id}.\n")
+
+
+def run_delete(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Ask, and delete a session and its subagents for good; the exit code."""
+    options = command_parser("session", "--last", "--force").parse_args(list(argv))
+    home = command_config(options, environment, warns=False).home
+    if options.force and not is_thread_id(options.session or ""):
+        raise SessionError("--force requires a session UUID; names must be confirmed interactively")
+    path = named_session(home, options.session, last=options.last)
+    thread_id = thread_id_of(path.name) or ""
+    if not options.force and not _agreed(thread_id, thread_names(home).get(thread_id)):
+        return print_out("Delete cancelled.\n")
+    delete(home, thread_id)
+    return print_out(f"Deleted session {thread_id}.\n")
+
+
+def _named(
+    argv: Sequence[str], environment: Mapping[str, str], kind: str, folder: str
+) -> tuple[Path, str]:
+    """`$CODEX_HOME`, and the id of the session on the command line."""
+    options = command_parser("session", "--last").parse_args(list(argv))
+    home = command_config(options, environment, warns=False).home
+    path = named_session(home, options.session, last=options.last, kind=kind, folders=(folder,))
+    return home, thread_id_of(path.name) or ""
+
+
+def _agreed(thread_id: str, name: str | None) -> bool:
+    if not os.isatty(0):
+        raise SessionError(
+            "cannot confirm session deletion without an interactive terminal;"
+            " rerun with --force and a session UUID"
+        )
+    session = thread_id if name is None else f"'{printable(name)}' ({thread_id})"
+    OutputStream(2).write_text(_QUESTION.format(session=session))
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def named_session(
+    home: Path,
+    name: str | None,
+    *,
+    last: bool,
+    kind: str = "active or archived",
+    folders: Sequence[str] = (SESSIONS, ARCHIVED_SESSIONS),
+) -> Path:
+    """The file of the session with this id or name in these folders of the home, or of the newest one of this folder.
+
+    Raises:
+        UsageError: both or neither are asked for.
+        SessionError: there is none.
+    """
+    if (name is None) != last:
+        raise UsageError("say which session: its id, its name, or --last")
+    if name is None:
+        recent = recent_sessions(home, cwd=Path.cwd(), folder=folders[0])
+        if (newest := next(recent, None)) is None:
+            raise SessionError("no session was held in this folder")
+        return newest[0]
+    if (path := find_session(home, name, folders)) is None:
+        option = " --archived" if SESSIONS not in folders else ""
+        raise SessionError(
+            f"No {kind} session found matching '{printable(name)}'."
+            f" `codex-py sessions list --all{option}` shows them."
+        )
+    return path
+
+
+def _limit(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of sessions")
+    return int(text) or 1 << 62
+
+
+def _title(summary: SessionSummary) -> str:
+    name = f"[{summary.name}] " if summary.name else ""
+    return cut(f"{name}{summary.preview}", _SHOWN_CHARACTERS) + summary.fork_mark
+
+
+def _data(summary: SessionSummary) -> dict[str, Any]:
+    return {
+        "id": summary.id,
+        "name": summary.name,
+        "prompt": summary.preview,
+        "cwd": summary.cwd,
+        "branch": summary.branch,
+        "model": summary.model,
+        "forked_from": summary.forked_from,
+        "updated": summary.updated.isoformat(timespec="seconds"),
+        "path": str(summary.path),
+    }

@@ -1,0 +1,131 @@
+"""`codex-py skills list` and `check`."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from os.path import lexists
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+from codex_py.command_line.subcommand import command_config, command_parser
+from codex_py.config.definition_folders import Folder
+from codex_py.config.skills import (
+    MAX_DESCRIPTION,
+    find_skills,
+    read_skill,
+    skill_fields,
+    skill_files,
+)
+from codex_py.core.markdown import without_code
+from codex_py.errors import ConfigError, UsageError
+from codex_py.streams.standard import print_json, print_out, tell
+from codex_py.streams.terminal import on_one_line
+
+_NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_MOST: Final = {"name": 64, "description": MAX_DESCRIPTION, "compatibility": 500}
+"""Characters."""
+_LINK: Final = re.compile(r"\]\(\s*(?:<([^>]*)>|([^)\s]*))")
+_NO_FILE: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|#|//|$")
+
+
+def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print the skills that are found in the working directory; the exit code."""
+    options = command_parser("--json").parse_args(list(argv))
+    skills = find_skills(command_config(options, environment, warns=False), environment)
+    for warning in skills.warnings:
+        tell(f"Warning: {warning}")
+    winners = {same[0].path for same in skills.by_name().values()}
+    rows: list[dict[str, Any]] = [
+        {
+            "name": skill.name,
+            "description": skill.description,
+            "path": str(skill.path),
+            "origin": skill.folder.origin,
+            "listed": skill.is_listed,
+            "wins": skill.path in winners,
+        }
+        for skill in sorted(skills.found, key=lambda skill: skill.name)
+    ]
+    if options.json:
+        return print_json(rows, indent=2, ensure_ascii=False)
+    if not rows:
+        return print_out("There are no skills here. Each is a folder with a SKILL.md.\n")
+    return print_out("".join(map(_text, rows)))
+
+
+def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
+    """Print the problems of the skills in some folders or files; exit code 1 if there are any."""
+    parser = command_parser()
+    parser.add_argument("folders", nargs="*")
+    folders = [Path(folder) for folder in parser.parse_args(list(argv)).folders]
+    if not folders:
+        raise UsageError("say which folder: codex-py skills check PATH")
+    problems: list[str] = []
+    for folder in folders:
+        files = [path for path, _ in skill_files([Folder(folder, "user")], problems)]
+        if folder.name == "SKILL.md" and folder.is_file():
+            files = [folder]  # as a pre-commit hook names it
+        problems += [problem for path in files for problem in skill_problems(path)]
+        if not files:
+            what = "no SKILL.md in it" if folder.is_dir() else "no such folder"
+            problems.append(f"{folder}: there is {what}.")
+    print_out("".join(f"{on_one_line(problem)}\n" for problem in problems))
+    return 1 if problems else 0
+
+
+def _text(row: dict[str, Any]) -> str:
+    notes = [row["origin"]]
+    if not row["listed"]:
+        notes.append("used only if a prompt names it")
+    if not row["wins"]:
+        notes.append(f"${row['name']} means another one")
+    head = f"{row['name']}  ({', '.join(notes)})"
+    return "".join(
+        f"{indent}{on_one_line(text)}\n"
+        for indent, text in (("", head), ("  ", row["description"]), ("  ", row["path"]))
+    )
+
+
+def skill_problems(path: Path) -> list[str]:
+    """One sentence for each problem of a `SKILL.md`, with the file and the line: `skills/a/SKILL.md:2: …`.
+
+    The rules are those of https://agentskills.io/specification, which are stricter than what is accepted.
+    """
+    try:
+        text = read_skill(path, Folder(path.parent, "user"))
+        fields = skill_fields(text, path)
+    except ConfigError as error:
+        return [f"{error}."]
+    problems = list(_link_problems(text, path.parent))
+    for field, sentence in _field_problems(fields, path.absolute().parent.name):
+        found = re.search(rf"^[ \t]*{field}:", text, re.MULTILINE)
+        problems.append((text.count("\n", 0, found.start()) + 1 if found else 1, sentence))
+    return [f"{path}:{line}: {sentence}" for line, sentence in sorted(problems)]
+
+
+def _field_problems(fields: Mapping[str, str], folder: str) -> Iterator[tuple[str, str]]:
+    """Pairs of a field and a sentence."""
+    name = fields.get("name", "")
+    for field, most in _MOST.items():
+        length = len(fields.get(field, "").strip())
+        if length > most:
+            yield field, f"`{field}` has {length} characters: at most {most} are allowed."
+        if not length and field != "compatibility":
+            yield field, f"`{field}` is missing."
+    if not 0 < len(name) <= _MOST["name"]:
+        return
+    if not _NAME.fullmatch(name):
+        yield (
+            "name",
+            f"`name` is {name!r}: use lower-case letters, digits and single hyphens between them.",
+        )
+    elif name != folder:
+        yield "name", f"`name` is {name!r}, but the folder is {folder!r}: they must be the same."
+
+
+def _link_problems(text: str, folder: Path) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(without_code(text).splitlines(), 1):
+        for link in _LINK.finditer(line):
+            target = unquote((link[1] or link[2] or "").partition("#")[0])
+            if not _NO_FILE.match(target) and not lexists(folder / target):
+                yield number, f"the link to {target!r} leads to no file."

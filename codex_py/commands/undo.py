@@ -1,0 +1,221 @@
+"""`codex-py undo` and `redo`: take back what patches and turns changed, do it again, and list them."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from codex_py.command_line.parser import flag, option, parse_options, working_folder
+from codex_py.command_line.stopping import raise_when_stopped
+from codex_py.config.paths import codex_home, worktrees_folder
+from codex_py.errors import CodexError, UsageError
+from codex_py.patch.diff.writer import git_diff
+from codex_py.patch.files.change import Entry, patched_files
+from codex_py.patch.files.journal import Journal
+from codex_py.patch.turn_record import recover_turns
+from codex_py.patch.turns import undo_problem
+from codex_py.patch.undo import (
+    EditedSince,
+    UndoPlan,
+    entries,
+    find_patch,
+    newest_undo,
+    plan_undo,
+    some_of,
+    turns_to,
+    undone_by,
+)
+from codex_py.protocol.patched_file import PatchedFile
+from codex_py.rollout.index import metas_with
+from codex_py.streams.standard import print_json, print_out, tell
+from codex_py.streams.terminal import aligned, printable
+
+_MAX_NAMED = 3
+"""The list names so many files of a patch."""
+
+
+def _number(word: str) -> int:
+    if not (word.isascii() and word.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{word!r} is no number; see --list")
+    return int(word)
+
+
+@dataclass(frozen=True, slots=True)
+class _RedoOptions:
+    show: bool = flag("--show")
+    force: bool = flag("--force")
+    json: bool = flag("--json")
+    cd: str = option("-C", "--cd", default=".")
+
+
+@dataclass(frozen=True, slots=True)
+class _Options(_RedoOptions):
+    id: int | None = option(type=_number)
+    list: bool = flag("--list")
+    to_turn: int | None = option("--to-turn", type=_number)
+    session: str | None = option("--session")
+
+
+def run_undo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Undo, list or show patches and turns; the exit code."""
+    options = parse_options(_Options, argv)
+    is_one = options.show or options.force or options.id is not None
+    if options.list and (is_one or options.to_turn is not None):
+        raise UsageError("--list stands alone")
+    if options.to_turn is not None and options.id is not None:
+        raise UsageError("give an ID or --to-turn, not both")
+    if options.session is not None and options.to_turn is None:
+        raise UsageError("--session goes with --to-turn")
+    journal = _opened(options, environment)
+    if options.list:
+        return _list(journal, as_json=options.json)
+    if options.to_turn is not None:
+        return _undo(journal, options, *turns_to(journal, options.to_turn, options.session))
+    if options.show:
+        return _show(journal, find_patch(journal, options.id), as_json=options.json)
+    return _undo(journal, options, options.id)
+
+
+def run_redo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Do again what the last undo took back; the exit code."""
+    options = parse_options(_RedoOptions, argv)
+    journal = _opened(options, environment)
+    return _undo(journal, options, newest_undo(journal))
+
+
+def _opened(options: _RedoOptions, environment: Mapping[str, str]) -> Journal:
+    if options.show and options.force:
+        raise UsageError("--show changes nothing, so there is nothing to force")
+    raise_when_stopped()
+    home, cwd = codex_home(environment), working_folder(options.cd)
+    journal = Journal(home, cwd)
+    for sentence in (*journal.recover(), *recover_turns(home, cwd, environment)):
+        tell(sentence)
+    if problem := undo_problem(home, cwd, environment):
+        tell(problem)
+    metas = metas_with(home, b"worktrees/") if cwd.is_relative_to(worktrees_folder(home)) else ()
+    if any(meta.parent_id and cwd.is_relative_to(meta.cwd) for meta in metas):
+        tell("A subagent worked here: undo takes back its patches, not what its commands changed.")
+    return journal
+
+
+def _undo(journal: Journal, options: _RedoOptions, number: int | None, *others: int) -> int:
+    force = options.force or options.show
+    try:
+        plan = plan_undo(journal, number, others=others, force=force)
+    except EditedSince as error:
+        if options.json:
+            cause = {"code": error.code, "message": str(error)}
+            print_json({"error": cause, "diff": error.diff})
+        else:
+            print_out(printable(error.diff))
+            advice = "--force undoes it all the same, and keeps what it replaces"
+            raise EditedSince(f"{error}; {advice}", error.diff) from error
+        raise
+    if not options.show:
+        return _carry_out(plan, as_json=options.json, asks=not force and os.isatty(0))
+    if options.json:
+        return print_json({"files": _rows(plan.changes), "diff": plan.diff})
+    return print_out(printable(plan.diff))
+
+
+def _list(journal: Journal, *, as_json: bool) -> int:
+    known, damaged = entries(journal)
+    undone = undone_by(known)
+    if as_json:
+        rows = [
+            {**_facts(entry, undone), "files": _rows(patched_files(entry.changes))}
+            for entry in known
+        ]
+        rows += [{"id": number, "state": "damaged"} for number in damaged]
+        return print_out("".join(f"{json.dumps(row)}\n" for row in rows))
+    if not known and not damaged:
+        return print_out("No patches are kept.\n")
+    table = [("ID", "TIME", "STATE", "DIRECTORY", "FILES")]
+    for entry in known:
+        facts = _facts(entry, undone)
+        names = [_short(change.path, entry.cwd) for change in entry.changes]
+        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+        files = ", ".join(names[:_MAX_NAMED]) + more
+        undoes = f"undoes {entry.undoes}, " if entry.undoes is not None else ""
+        turn = f"turn {entry.turn.number}, " if entry.turn is not None else ""
+        state = undoes + turn + facts["state"]
+        table.append((str(entry.number), facts["time"][:19], state, entry.cwd, files))
+    table += [(str(number), "", "damaged", "", "") for number in damaged]
+    lines = aligned([[_one_line(cell) for cell in row] for row in table])
+    return print_out("".join(f"{line.rstrip()}\n" for line in lines))
+
+
+def _show(journal: Journal, entry: Entry, *, as_json: bool) -> int:
+    undone = undone_by(entries(journal)[0])
+    changes = patched_files(entry.changes)
+    diff = git_diff(changes, Path(entry.cwd))
+    if as_json:
+        return print_json({**_facts(entry, undone), "files": _rows(changes), "diff": diff})
+    return print_out(printable(diff))
+
+
+def _carry_out(plan: UndoPlan, *, as_json: bool, asks: bool) -> int:
+    for doubt in plan.doubts:
+        tell(doubt)
+    if plan.doubts and asks:
+        tell("Undo all of it? [y/N]")
+        if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+            raise CodexError("nothing was undone", code="not_agreed")
+    committed = plan.commit()
+    for note in committed.notes:
+        tell(note)
+    if plan.unkept:
+        tell(f"Not brought back, because it is not kept: {some_of(plan.unkept)}")
+    if as_json:
+        files = _rows(plan.changes)
+        numbers = [entry.number for entry in plan.entries]
+        also = {"also_undone": numbers[1:]} if numbers[1:] else {}
+        return print_json({"undone": numbers[0], **also, "id": committed.number, "files": files})
+    letters = {"add": "A", "update": "M", "delete": "D"}
+    names = ", ".join(entry.name for entry in plan.entries)
+    is_redo = plan.entry.undoes is not None
+    lines = [f"Redid what {names} took back:" if is_redo else f"Undid {names}:"]
+    for change in plan.changes:
+        link = "" if change.link is None else f" -> {change.link}"
+        path = _short(str(change.path), plan.entry.cwd)
+        lines.append(_one_line(f"{letters[change.kind]} {path}{link}"))
+    if committed.number is not None:
+        what = "undo it" if is_redo else "do it again"
+        lines.append(f"To {what}: codex-py undo {committed.number}")
+    return print_out("\n".join(lines) + "\n")
+
+
+def _facts(entry: Entry, undone: Mapping[int, int]) -> dict[str, Any]:
+    state = "undone" if entry.number in undone else str(entry.state)
+    if not all(change.kept for change in entry.changes):
+        state = "not undoable"
+    facts: dict[str, Any] = {
+        "id": entry.number,
+        "time": datetime.fromtimestamp(entry.time, UTC).astimezone().isoformat(" ", "seconds"),
+        "cwd": entry.cwd,
+        "state": state,
+    }
+    if entry.undoes is not None:
+        facts["undoes"] = entry.undoes
+    if entry.turn is not None:
+        facts |= {"turn": entry.turn.number, "session": entry.turn.thread_id}
+        facts |= {"patches": entry.turn.patches, "not_kept": entry.turn.unkept}
+    return facts
+
+
+def _rows(changes: Sequence[PatchedFile]) -> list[dict[str, str]]:
+    return [change.facts() for change in changes]
+
+
+def _short(path: str, cwd: str) -> str:
+    return path.removeprefix(f"{cwd.rstrip('/')}/")
+
+
+def _one_line(text: str) -> str:
+    return printable(text).replace("\n", "\u240a").replace("\t", "\u2409")

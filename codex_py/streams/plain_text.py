@@ -1,0 +1,50 @@
+"""Makes text of models and tools safe to show: nothing in it controls a terminal or a page."""
+
+import re
+
+from codex_py.streams.terminal import printable
+
+_SEQUENCES = re.compile(
+    # CSI, OSC and other strings, and the short ones. Of ECMA-48 and xterm.
+    "\x1b(?:\\[[0-?]*[ -/]*[@-~]|[\\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[ -/]*[0-~])"
+)
+_OVERSTRUCK = re.compile("[^\n]\x08")
+_MARKS = (
+    "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u064b-\u065f\u1ab0-\u1aff\u1dc0-\u1dff\u200b-\u200d"
+    "\u2060-\u2064\u20d0-\u20ff\u3099\u309a\ufe00-\ufe0f\ufe20-\ufe2f\U000e0000-\U000e0fff]"
+)
+_PILE = re.compile(f"({_MARKS}{{6}}){_MARKS}+")
+"""More combining marks on a letter than any script uses. Terminals draw them in one cell, but take long."""
+_NO_SPACES = str.maketrans({"\u2028": "\n", "\u2029": "\n"})
+
+
+def plain(text: str, *, tab: int = 8) -> str:
+    """`printable`, with tabs as blanks and no piles of combining marks."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = printable(text)
+    if "\t" in text:
+        text = text.expandtabs(tab)
+    if not text.isascii():
+        text = _PILE.sub(r"\1", text.translate(_NO_SPACES))
+    return text
+
+
+def command_output(text: str) -> str:
+    """The output of a command as the terminal would show it in the end, without colours.
+
+    Sequences are left out, and of a line that was written over with `\\r` only what came last is kept.
+    """
+    if "\x1b" in text:
+        text = _SEQUENCES.sub("", text)
+    if "\x08" in text:
+        text = _OVERSTRUCK.sub("", text)
+    if "\r" in text:
+        lines = (line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+        text = "\n".join(lines)
+    return plain(text)
+
+
+def cut(text: str, size: int, more: str = "…") -> str:
+    """The first `size` characters of a text, followed by `more` if it is longer."""
+    return text if len(text) <= size else text[:size] + more

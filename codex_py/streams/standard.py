@@ -1,0 +1,133 @@
+"""Reading from and writing to the descriptors that the program was given, whatever is at their other end."""
+
+import errno
+import json
+import os
+import select
+import stat
+import time
+from collections.abc import Callable
+from typing import Any
+
+from codex_py.errors import ExitCode
+from codex_py.streams.terminal import printable
+
+READER_LEFT = 141
+"""The exit code for an output that nobody reads any more: 128 + SIGPIPE, as a shell reports it."""
+
+_PIECE = 1024 * 1024
+_ATOMIC = 4096
+"""Bytes that a pipe takes without blocking once it is ready: PIPE_BUF of Linux."""
+
+
+def print_out(text: str) -> int:
+    """Write a text to standard output; 0, or the exit code if that fails, after an error message.
+
+    Bytes that were decoded with `surrogateescape` go out as they were.
+    """
+    stdout = OutputStream(1)
+    stdout.write(text.encode(errors="surrogateescape"))
+    if stdout.failure is None:
+        return ExitCode.DONE
+    if stdout.reader_left:
+        return READER_LEFT
+    tell(f"Error: Failed to write to standard output: {stdout.failure.strerror}")
+    return ExitCode.TURN_FAILED
+
+
+def print_json(value: Any, *, indent: int | None = None, ensure_ascii: bool = True) -> int:
+    """Write a value to standard output as JSON, with a newline; the result is that of `print_out`."""
+    return print_out(json.dumps(value, indent=indent, ensure_ascii=ensure_ascii) + "\n")
+
+
+def tell(text: str) -> None:
+    """Write a line to standard error, made safe for a terminal."""
+    OutputStream(2).write_text(f"{printable(text)}\n")
+
+
+def read_all(fd: int, grown: Callable[[int], None]) -> bytes:
+    """Everything up to the end.
+
+    Args:
+        grown: gets the size so far, bytes, after each piece; what it raises ends the reading.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        try:
+            piece = os.read(fd, _PIECE)
+        except BlockingIOError:
+            # Whoever started us made the descriptor non-blocking (Node does that).
+            select.select([fd], [], [])
+            continue
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+        size += len(piece)
+        grown(size)
+
+
+class OutputStream:
+    """A descriptor that is written to at once, without a buffer.
+
+    Writing never raises. After the first failure `failure` says why, and the rest is dropped.
+
+    Args:
+        timeout_s: how long in all to wait for a pipe that nobody empties; after that, what it does
+            not take is dropped. None waits for ever.
+
+    Attributes:
+        failure: the first error.
+        on_failure: called once, when it happens.
+    """
+
+    def __init__(self, fd: int, *, timeout_s: float | None = None) -> None:
+        self.failure: OSError | None = None
+        self.on_failure: Callable[[], None] = lambda: None
+        self._fd = fd
+        # Wait for a terminal that was stopped with Ctrl-S: only pipes have absent readers.
+        self._timeout_s = timeout_s if is_pipe(fd) else None
+
+    def write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest and self.failure is None:
+            piece = rest
+            if self._timeout_s is not None:
+                began = time.monotonic()
+                if not self._wait_writable(self._timeout_s):
+                    return
+                self._timeout_s = max(0.0, self._timeout_s - (time.monotonic() - began))
+                piece = rest[:_ATOMIC]
+            try:
+                rest = rest[os.write(self._fd, piece) :]
+            except BlockingIOError:
+                # Whoever started us made the descriptor non-blocking (Node does that).
+                self._wait_writable(None)
+            except OSError as error:
+                self.failure = error
+                self.on_failure()
+
+    def write_text(self, text: str) -> None:
+        self.write(text.encode(errors="replace"))
+
+    @property
+    def reader_left(self) -> bool:
+        """Writing failed because nobody reads any more, as behind `| head`."""
+        return self.failure is not None and self.failure.errno == errno.EPIPE
+
+    def _wait_writable(self, timeout_s: float | None) -> bool:
+        poll = select.poll()
+        poll.register(self._fd, select.POLLOUT)
+        return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))
+
+
+def is_pipe(fd: int) -> bool:
+    """True if it is a pipe or a socket; False too if it is closed."""
+    try:
+        mode = os.fstat(fd).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)

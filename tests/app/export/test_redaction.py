@@ -1,0 +1,115 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from codex_py.app.export.redaction import Redactor
+from codex_py.commands.sessions.portable_export import map_strings, marks_to_paths, paths_to_marks
+
+PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n-----END OPENSSH PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(
+            f"sk-{'a1' * 12}",
+            f"sk-proj-{'a-_1' * 12}",
+            f"ghp_{'a1' * 18}",
+            f"github_pat_{'a1' * 20}",
+        ),
+        *("AKIAIOSFODNN7EXAMPLE", f"xoxb-{'1' * 12}", f"AIza{'a' * 35}", f"glpat-{'a' * 20}", PEM),
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijk",
+    ],
+)
+def test_what_looks_like_a_key_is_taken_out(tmp_path: Path, key: str) -> None:
+    redact = Redactor({}, tmp_path)
+    assert redact(f"export K='{key}'; x") == "export K='[redacted]'; x"
+    assert redact.count == 1
+
+
+def test_keys_of_the_user_are_taken_out_whatever_they_look_like(tmp_path: Path) -> None:
+    tokens = {"access_token": "from-the-login", "account_id": "x"}
+    (tmp_path / "auth.json").write_text(json.dumps({"tokens": tokens}), encoding="utf-8")
+    environment = {"MY_API_KEY": "correct horse", "DEBUG_TOKEN": "1", "SSH_KEY": "/home/a/.ssh/id"}
+    redact = Redactor(environment, tmp_path)
+    text = (
+        "correct horse; from-the-login; 1 /home/a/.ssh/id; Authorization: Bearer abcdefgh12345678"
+    )
+    assert redact(text) == (
+        "[redacted]; [redacted]; 1 /home/a/.ssh/id; Authorization: Bearer [redacted]"
+    )
+
+
+def test_a_key_in_json_is_taken_out(tmp_path: Path) -> None:
+    key = 'first "line"\nsecond\\line'
+    redact = Redactor({"MY_SECRET": key}, tmp_path)
+    assert redact(json.dumps({"env": key})) == '{"env": "[redacted]"}'
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        *(
+            r"{\"a\": \"x\n",
+            r"a\\t",
+            "\x1b[01;31m\x1b[K",
+            "\x1b[1m",
+            r"\u001b[m",
+            "https://x/?a%3D",
+        ),
+        *("TOKEN_", "https://u:"),
+    ],
+)
+@pytest.mark.parametrize(
+    "key", [f"ghp_{'a1' * 18}", f"sk-proj-{'a-_1' * 12}", "AKIAIOSFODNN7EXAMPLE"]
+)
+def test_what_is_escaped_in_front_of_a_key_is_no_part_of_its_word(
+    tmp_path: Path, before: str, key: str
+) -> None:
+    assert Redactor({}, tmp_path)(before + key) == f"{before}[redacted]"
+
+
+def test_a_key_of_the_user_in_an_address_is_taken_out(tmp_path: Path) -> None:
+    redact = Redactor({"MY_SECRET": "own/k&y+1 é"}, tmp_path)
+    assert redact("https://x/?k=own%2Fk%26y%2B1%20%C3%A9&b") == "https://x/?k=[redacted]&b"
+
+
+def test_other_text_stays(tmp_path: Path) -> None:
+    redact = Redactor({}, tmp_path)
+    text = (
+        "risk-assessment-of-everything-else sk-short ghp_no AKIA task-aaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+    )
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/w/a", "@:cwd>"),
+        ("see /w/a.", "see @:cwd>."),
+        ("file:///w/a/x.py:3", "file://@:cwd>/x.py:3"),
+        ('"/w/a"', '"@:cwd>"'),
+        ("/w/ab /w/a.bak /w/a-b /x/w/a ~/w/a", "@:home>/ab @:home>/a.bak @:home>/a-b /x/w/a ~/w/a"),
+        ("/w/.codex/auth.json /w", "@:codex_home>/auth.json @:home>"),
+        ("/we", "/we"),
+    ],
+)
+def test_whole_components_of_paths_are_replaced(text: str, expected: str) -> None:
+    places = {"/w/a": "cwd", "/w/.codex/": "codex_home", "/w": "home", "/": "home", "": "home"}
+    change = paths_to_marks("@", places)
+    assert change(text) == expected
+    back = marks_to_paths("@", {"cwd": "/w/a", "codex_home": "/w/.codex", "home": "/w"})
+    assert back(expected) == text
+
+
+def test_json_in_arguments_stays_json() -> None:
+    call = {
+        "arguments": json.dumps({"cmd": "cat /a", "n": 1}),
+        "/a": ["/a"],
+        "encrypted_content": "/a",
+    }
+    changed = map_strings(call, lambda text: text.replace("/a", '/"b"'))
+    assert json.loads(changed["arguments"]) == {"cmd": 'cat /"b"', "n": 1}
+    assert changed['/"b"'] == ['/"b"']
+    assert changed["encrypted_content"] == "/a"
