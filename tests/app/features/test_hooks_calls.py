@@ -111,6 +111,50 @@ def test_a_command_is_reported_when_it_ends_although_writing_to_it_failed(
     assert post["tool_response"].endswith("now\n")
 
 
+def _typing(chars: str, call_id: str) -> Any:
+    def reply(request: RecordedRequest) -> list[Any]:
+        outputs: list[str] = [item["output"] for item in request.input if "output" in item]
+        session = int(outputs[0].partition("session ID ")[2].split()[0])
+        arguments = {"session_id": session, "chars": chars, "yield_time_ms": 300}
+        return [*ev_function_call(call_id, "write_stdin", arguments), ev_completed()]
+
+    return reply
+
+
+def test_what_is_typed_into_a_command_is_shown_to_the_hooks_of_commands(place: Workplace) -> None:
+    guard = "grep -q '\"command\":\"git push' && { echo 'not without me' >&2; exit 2; }; true"
+    hooks = {
+        "PreToolUse": [group(note("pre"), "Bash"), group(guard, "Bash")],
+        "PostToolUse": [note("post")],
+    }
+    shell = command("sh", tty=True, yield_time_ms=250)
+    typed = ["git push\n", "touch made\n", "", "exit 3\n"]
+    replies = [_typing(chars, f"w{number}") for number, chars in enumerate(typed)]
+    poll = _typing("", "end")
+    hooked = run(place, hooks, [shell, *replies, poll, DONE])
+    seen = [(given["tool_use_id"], given["tool_input"]["command"]) for given in hooked.given("pre")]
+    assert seen == [("c1", "sh"), ("w0", "git push\n"), ("w1", "touch made\n"), ("w3", "exit 3\n")]
+    outputs = [text for role, text in hooked.said() if role == "output"]
+    blocked = "Command blocked by PreToolUse hook: not without me. Command: git push\n"
+    assert outputs[1] == f"[ERROR:ApprovalDenied] {blocked}"
+    # It was not typed, unlike the next one.
+    assert "git" not in "".join(outputs[2:])
+    assert (place.cwd / "made").exists()
+    # The end of the command is that of the call which started it.
+    assert [given["tool_use_id"] for given in hooked.given("post")] == ["c1"]
+
+
+def test_a_hook_rewrites_what_is_typed(place: Workplace) -> None:
+    rewrite = specific(
+        "PreToolUse", permissionDecision="allow", updatedInput={"command": "touch other\n"}
+    )
+    hooks = {"PreToolUse": [f"if grep -q 'touch made'; then\n{rewrite}\nfi"]}
+    shell = command("sh", tty=True, yield_time_ms=250)
+    replies = [_typing("touch made\n", "w1"), _typing("exit\n", "w2"), _typing("", "w3"), DONE]
+    run(place, hooks, [shell, *replies])
+    assert sorted(path.name for path in place.cwd.iterdir()) == ["other"]
+
+
 def test_the_last_rewrite_runs_and_the_history_keeps_the_call(place: Workplace) -> None:
     def rewrite(text: str) -> str:
         return specific("PreToolUse", permissionDecision="allow", updatedInput={"command": text})

@@ -24,6 +24,7 @@ from codex_py.tools.offered import AGENTS_NAMESPACE
 _COMMAND_FIELDS: Final[Mapping[str, str]] = {
     "exec_command": "cmd",
     **dict.fromkeys(("shell_command", "shell", "local_shell"), "command"),
+    "write_stdin": "chars",
     "apply_patch": "input",
 }
 """The parameter that hooks see as `command`."""
@@ -47,14 +48,10 @@ class HookedCalls:
         """What hooks are given of those that continue in the background, by process id."""
 
     async def __call__(self, use: ToolUse) -> ToolOutput:
-        if use.tool.name == "write_stdin":
-            # Part of a call that was seen before.
-            output = await self._dispatch(use)
-            has_failed = output.error_code is not None
-            given = None if has_failed else self._commands.pop(str(use.params.session_id), None)
-            return output if given is None else await self._after(given, output)
-        given = _given(use)
-        runs = await self._run("PreToolUse", **given)
+        given, is_typed = _given(use), use.tool.name == "write_stdin"
+        # A call that only waits is part of the one before.
+        is_poll = is_typed and not use.params.chars
+        runs = [] if is_poll else await self._run("PreToolUse", **given)
         notes = notes_of(runs)
         if (reason := ending(runs)) is not None:
             text, cause = _refused(given, reason), "a PreToolUse hook does not allow it"
@@ -69,7 +66,10 @@ class HookedCalls:
             use = _rewritten(use, last)
             given = _given(use, last)
         output = await self._dispatch(use)
-        return await self._after(given, replace(output, notes=(*notes, *output.notes)))
+        output = replace(output, notes=(*notes, *output.notes))
+        if output.error_code is None and is_typed:
+            given = self._commands.pop(str(use.params.session_id), None)
+        return output if given is None else await self._after(given, output)
 
     async def _after(self, given: dict[str, Any], output: ToolOutput) -> ToolOutput:
         """Run the `PostToolUse` hooks of a call that did its work, or of a command that has ended, with any exit code."""
