@@ -386,6 +386,58 @@ def test_the_model_is_told_once_to_come_to_an_end(place: Workplace) -> None:
     assert [b - a for a, b in pairwise(lengths)] == [2] * 7 + [3, 2]
 
 
+def grown(number: int, *, cached: bool = False) -> list[Any]:
+    """A call whose request had `number` thousand tokens, all but the newest from the cache."""
+    call = ev_function_call(f"c{number}", "exec_command", {"cmd": f"true {number}"})
+    known = (number - 1) * 1000 if cached else 0
+    return [
+        ev_created(),
+        *call,
+        ev_completed(input_tokens=number * 1000, cached=known, output_tokens=10),
+    ]
+
+
+PRICED = 'model_prices."gpt-5.5"={input=10.0, cached_input=1.0, output=100.0}'
+
+
+@pytest.mark.parametrize(
+    ("limit", "cached", "told_at", "last"),
+    [
+        # 78 % before the thirteenth request, and 91 % after it: there is no fourteenth.
+        ("max_tokens=100_000", False, 12, 13),
+        ("max_cost=1.0", False, 12, 13),
+        # From the cache, each costs less than is set aside for it.
+        ("max_cost=0.5", True, 15, 17),
+        ("max_tokens=20_000", False, 4, 5),
+        # A second request as long as the first is estimated would not fit.
+        ("max_tokens=6_000", False, 1, 2),
+    ],
+)
+def test_the_model_is_told_while_another_request_still_fits(
+    place: Workplace, limit: str, cached: bool, told_at: int, last: int
+) -> None:
+    server = ScriptedServer([grown(number, cached=cached) for number in range(1, 30)])
+    told = talk(place, server, limit, PRICED)
+    assert told.error[1] == 54
+    is_told = ["<budget>" in str(request.input) for request in server.requests]
+    assert is_told == [number >= told_at for number in range(1, last + 1)]
+    assert len(notes(server, "budget")) == 1
+
+
+def test_a_compaction_is_not_taken_for_a_longer_history(place: Workplace) -> None:
+    async def work(session: Session) -> TurnResult:
+        await session.run_turn("go")
+        await session.compact()
+        return await session.run_turn("on")
+
+    server = ScriptedServer(
+        [runs(1, 30_000), done(30_100), done(30_200), done(9_000)], check_prefix=False
+    )
+    told = talk(place, server, "max_tokens=150_000", work=work)
+    assert told.last["type"] == "turn.completed"
+    assert notes(server, "budget") == []
+
+
 def test_the_budget_of_codex_tells_what_is_left(place: Workplace) -> None:
     # As the tokens in Codex's own test by hand: 7,000, 13,000 and 19,000 of them weighted.
     def step(number: int) -> list[Any]:

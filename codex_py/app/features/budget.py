@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import inf
 from typing import Final
 
-from codex_py.app.features.budget_meters import Reservation, limit_reached, meters
+from codex_py.app.features.budget_meters import WARN_AT, Reservation, limit_reached, meters
 from codex_py.app.features.recovery import Recovery
 from codex_py.app.options import SessionSetup
 from codex_py.app.prices import price_of, unknown_price
@@ -36,7 +36,6 @@ _MIN_OUTPUT: Final = 16
 """Tokens: the Responses API takes no lower limit on an answer."""
 _LONG_OUTPUT: Final = 32_000
 """Tokens of the longest answer, if that of the model is not known."""
-_WARN_AT: Final = 0.8
 _WRAP_UP: Final = (
     "<budget>\n{} of this run are used. Start nothing new: leave the work in a state that holds, then answer"
     " with what is done and what is left to do.\n</budget>"
@@ -127,15 +126,12 @@ class BudgetFeature:
         """Weighted tokens."""
         return next(each.limit - each.used for each in self.meters if each.is_rollout)
 
-    def warning(self) -> str | None:
-        """The usage of the limits that are nearly reached, for the model; None if there are none."""
-        near = [
-            each.state
-            for each in self.meters
-            if each.used >= _WARN_AT * each.limit and not each.is_rollout
-        ]
+    def warning(self, ahead: Sequence[Usage], provider: str, model: str) -> str | None:
+        """The usage of the limits that are nearly reached, for the model; None if there are none. See `Meter.is_near`."""
+        pairs = zip(self.meters, self._prices(provider, model), strict=True)
+        near = [meter.state for meter, price in pairs if meter.is_near(price, ahead)]
         limit_s = self.limits.max_time
-        if limit_s is not None and self._elapsed_s >= _WARN_AT * limit_s:
+        if limit_s is not None and self._elapsed_s >= WARN_AT * limit_s:
             near.append(f"{self._elapsed_s:.0f} of {limit_s:.0f} seconds")
         return ", ".join(near) or None
 
@@ -204,6 +200,8 @@ class _ThreadBudget:
         self._usage = Usage()
         self._text_tokens = 0
         """Of that input, estimated."""
+        self._growth = 0
+        """Tokens by which that input was longer than the one before."""
         self._is_warned = False
         self._reminders: int | None = None
         """The number of reminders of the rollout budget that were due at the last request."""
@@ -211,9 +209,7 @@ class _ThreadBudget:
     def wrap_model(self, model: ModelStream) -> ModelStream:
         @asynccontextmanager
         async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-            recovery, settings = self._thread.feature(Recovery), self._thread.settings
-            assert recovery is not None
-            provider, name = recovery.in_use
+            (provider, name), settings = self._in_use, self._thread.settings
             # The limit in the request is for the thread's own model.
             is_own = (provider, name) == (settings.provider, settings.model)
             most = prompt.max_output_tokens if is_own else None
@@ -230,9 +226,10 @@ class _ThreadBudget:
 
     async def before_request(self) -> Sequence[Note]:
         texts: list[str] = []
-        if not self._is_warned and (warning := self._budget.warning()) is not None:
-            self._is_warned = True
-            texts.append(_WRAP_UP.format(warning))
+        if not self._is_warned:
+            warning = self._budget.warning(self._ahead(), *self._in_use)
+            self._is_warned = warning is not None
+            texts += [] if warning is None else [_WRAP_UP.format(warning)]
         if (rollout := self._budget.limits.rollout) is not None:
             left = self._budget.rollout_left
             due = sum(left <= each for each in rollout.reminders)
@@ -240,6 +237,23 @@ class _ThreadBudget:
                 texts.append(_REMINDER.format(max(0, int(left))))
             self._reminders = due
         return [Note(text) for text in texts]
+
+    @property
+    def _in_use(self) -> tuple[str, str]:
+        recovery = self._thread.feature(Recovery)
+        assert recovery is not None
+        return recovery.in_use
+
+    def _ahead(self) -> Sequence[Usage]:
+        """The next three requests, if each grows as the last one did. For a new history two, as long as it is now."""
+        items, known, last = self._thread.items, len(self._items), self._usage
+        if not known or len(items) < known:
+            tools = EncodedItem(str(self._thread.settings.tools).encode(errors="replace"))
+            usage = Usage(estimated_tokens([tools, *items]))
+            return usage, Usage(), usage
+        # The base prompt may come first.
+        growth = max(self._growth, estimated_tokens(items[known + (items[0] != self._items[0]) :]))
+        return [replace(last, input_tokens=last.input_tokens + n * growth) for n in (1, 2, 3)]
 
     def _expected(self, prompt: Prompt) -> Usage:
         """The input of a request: the tokens that the provider counted last, and an estimate of what came since."""
@@ -273,6 +287,7 @@ class _ThreadBudget:
                 usage.output_tokens, text_tokens([EncodedItem(said.encode(errors="replace"))]) // 2
             ),
         )
+        self._growth = usage.input_tokens - self._usage.input_tokens if known else 0
         self._items, self._usage, self._text_tokens = list(prompt.input), usage, text
         return usage
 

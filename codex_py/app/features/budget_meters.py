@@ -10,6 +10,7 @@ from codex_py.model.known_models import Price
 from codex_py.protocol.stream import Usage
 
 _ROUNDING = 1e-6
+WARN_AT = 0.8
 _MILLION = 1_000_000
 
 
@@ -53,6 +54,13 @@ class Meter:
         if left >= 0 and not price.output:
             return inf
         return left / (price.output or 1) * _MILLION
+
+    def is_near(self, price: Price, ahead: Sequence[Usage]) -> bool:
+        """True if the first of the requests ahead takes the usage over 80 %, or the last might not fit."""
+        used = self.used + self.per_response + price.of(ahead[0])
+        behind = price.of(ahead[1]) + self.expected(price, ahead[2])
+        is_full = not self.per_response and used + behind > self.limit
+        return not self.is_rollout and (is_full or used > WARN_AT * self.limit)
 
     def error(self) -> CodexError:
         reason = f"{self.state} are used, and the next request does not fit into `{self.key}`"
