@@ -182,10 +182,6 @@ def _no_context(_: Any = None) -> _Context:
     return nullcontext()
 
 
-async def _no_notes(_: Any = None) -> Sequence[Note]:
-    return ()
-
-
 async def _nothing(*_: object) -> Any:
     return None
 
@@ -209,15 +205,15 @@ class Extension:
     question once."""
     context: Callable[[Occasion], Sequence[Note]] = lambda _: ()
     """Notes before the first prompt of a session, and again after a compaction has replaced the history."""
-    before_prompt: Callable[[UserPrompt], Awaitable[Sequence[Note]]] = _no_notes
+    before_prompt: Callable[[UserPrompt], Awaitable[Sequence[Note]]] = _nothing
     """Notes that follow a prompt, a steered one included. `PromptRefused`: the prompt is not kept, and its turn fails; if
     the prompt was steered, the user is warned and the turn continues. `TurnSkipped`, here and in `around_turn`: the
     turn completes instead."""
-    before_request: Callable[[], Awaitable[Sequence[Note]]] = _no_notes
+    before_request: Callable[[], Awaitable[Sequence[Note]]] = _nothing
     """Notes before each request of a turn."""
     before_stop: StopCheck = _nothing
     """A note continues the turn. Extensions are called in order, and the first note wins. A note after the last round is
-    overridden: if the turn ends now, its last event says so, and `exec` exits with 3. Not called after a failure."""
+    overridden: the turn ends, its last event says so, and `exec` exits with 3. Not called after a failure."""
     max_rounds: int = 20
     """How often `before_stop` may continue a turn."""
     around_turn: Callable[[TurnStart], _Context] = _no_context
@@ -255,7 +251,7 @@ def combined(extensions: Sequence[Extension]) -> Extension:
         context=lambda occasion: [note for each in extensions for note in each.context(occasion)],
         before_prompt=_all([each.before_prompt for each in extensions]),
         before_request=_all([each.before_request for each in extensions]),
-        before_stop=_bounded_rounds(extensions),
+        before_stop=_first([_bounded(each) for each in extensions]),
         max_rounds=sum(each.max_rounds for each in extensions),
         around_turn=lambda turn: _nested(each.around_turn(turn) for each in extensions),
         around_compaction=lambda compaction: _nested(
@@ -282,25 +278,21 @@ def _first(functions: Sequence[Callable[..., Awaitable[Any]]]) -> Callable[..., 
     return first
 
 
-def _bounded_rounds(extensions: Sequence[Extension]) -> StopCheck:
+def _bounded(extension: Extension) -> StopCheck:
+    """`before_stop` with the rounds of the extension counted."""
     turn: TurnStart | None = None
-    rounds: list[int] = []
+    rounds = 0
 
     async def before_stop(stop: TurnStop) -> Note | StopOverridden | None:
         nonlocal turn, rounds
         if stop.turn is not turn:
-            turn, rounds = stop.turn, [0] * len(extensions)
-        overridden: StopOverridden | None = None
-        for number, each in enumerate(extensions):
-            used, left = rounds[number], each.max_rounds - rounds[number]
-            wanted = await each.before_stop(replace(stop, rounds=used, rounds_left=left))
-            if isinstance(wanted, Note):
-                if left > 0:
-                    rounds[number] += 1
-                    return wanted
-                wanted = StopOverridden(used, wanted.text)
-            overridden = overridden or wanted
-        return overridden
+            turn, rounds = stop.turn, 0
+        stop = replace(stop, rounds=rounds, rounds_left=extension.max_rounds - rounds)
+        wanted = await extension.before_stop(stop)
+        if isinstance(wanted, Note) and stop.rounds_left <= 0:
+            return StopOverridden(rounds, wanted.text)
+        rounds += isinstance(wanted, Note)
+        return wanted
 
     return before_stop
 
@@ -309,7 +301,7 @@ def _all(
     functions: Sequence[Callable[..., Awaitable[Sequence[Note]]]],
 ) -> Callable[..., Awaitable[Sequence[Note]]]:
     async def notes(*arguments: Any) -> Sequence[Note]:
-        return [note for function in functions for note in await function(*arguments)]
+        return [note for function in functions for note in await function(*arguments) or ()]
 
     return notes
 

@@ -338,7 +338,7 @@ def test_an_agent_is_not_kept_going_for_ever(place: Workplace) -> None:
 
 
 def test_each_extension_has_rounds_of_its_own(place: Workplace) -> None:
-    left: dict[str, list[int]] = {"quiet": [], "first": [], "second": []}
+    left: dict[str, list[int]] = {"quiet": [], "first": [], "second": [], "third": []}
 
     def feature(name: str, rounds: int, *, wants: int = 100) -> Extension:
         async def before_stop(stop: TurnStop) -> Note | None:
@@ -351,20 +351,25 @@ def test_each_extension_has_rounds_of_its_own(place: Workplace) -> None:
         for _ in range(2):
             for each in left.values():
                 each.clear()
-            result = await session.run_turn("go")
-            assert result.exit_code == 3
-            # The second one is asked also when the first one is overridden; its note is the reason.
-            expected = {"quiet": [1, 1, 1, 1], "first": [2, 1, 0, 0], "second": [1, 0]}
+            assert (await session.run_turn("go")).exit_code == 3
+            # The third one is never asked: the turn ends when the second one is overridden.
+            expected = {
+                "quiet": [1] * 5,
+                "first": [2, 1, 0, 0, 0],
+                "second": [2, 1, 0],
+                "third": [],
+            }
             assert left == expected
 
     talk = run(
         place,
-        [says("done")] * 8,
+        [says("done")] * 10,
         lambda _: feature("quiet", 1, wants=0),
-        lambda _: combined([feature("first", 2), feature("second", 1)]),
+        lambda _: combined([feature("first", 2, wants=2), feature("second", 2)]),
+        lambda _: feature("third", 1),
         work=work,
     )
-    assert [(end.stop.rounds, end.stop.reason) for end in talk.ends] == [(2, "first")] * 2
+    assert [(end.stop.rounds, end.stop.reason) for end in talk.ends] == [(2, "second")] * 2
 
 
 def test_an_extension_that_is_content_in_the_end_was_not_overridden(place: Workplace) -> None:

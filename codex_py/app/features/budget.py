@@ -121,11 +121,6 @@ class BudgetFeature:
         self.stopped = self.stopped or error
         return self.stopped
 
-    @property
-    def rollout_left(self) -> float:
-        """Weighted tokens."""
-        return next(each.limit - each.used for each in self.meters if each.is_rollout)
-
     def warning(self, ahead: Sequence[Usage], provider: str, model: str) -> str | None:
         """The usage of the limits that are nearly reached, for the model; None if there are none. See `Meter.is_near`."""
         pairs = zip(self.meters, self._prices(provider, model), strict=True)
@@ -231,7 +226,7 @@ class _ThreadBudget:
             self._is_warned = warning is not None
             texts += [] if warning is None else [_WRAP_UP.format(warning)]
         if (rollout := self._budget.limits.rollout) is not None:
-            left = self._budget.rollout_left
+            left = next(m.limit - m.used for m in self._budget.meters if m.is_rollout)
             due = sum(left <= each for each in rollout.reminders)
             if due != self._reminders:
                 texts.append(_REMINDER.format(max(0, int(left))))
