@@ -169,11 +169,9 @@ class BudgetFeature:
                 if self._timer is not None:
                     self._timer.cancel()
 
-    async def _before_stop(self, _: TurnStop) -> Note | None:
-        # A subagent was stopped: its answer is missing.
-        if self.stopped is not None:
-            raise self.stopped
-        return None
+    async def _before_stop(self, _: TurnStop) -> None:
+        # A subagent may have been stopped: its answer is missing.
+        self._check()
 
     def _prices(self, provider: str, model: str) -> list[Price]:
         return [meter.price or self._price(provider, model) for meter in self.meters]
@@ -221,10 +219,10 @@ class _ThreadBudget:
 
     async def before_request(self) -> Sequence[Note]:
         texts: list[str] = []
-        if not self._is_warned:
-            warning = self._budget.warning(self._ahead(), *self._in_use)
-            self._is_warned = warning is not None
-            texts += [] if warning is None else [_WRAP_UP.format(warning)]
+        warning = self._budget.warning
+        if not self._is_warned and (near := warning(self._ahead(), *self._in_use)) is not None:
+            self._is_warned = True
+            texts.append(_WRAP_UP.format(near))
         if (rollout := self._budget.limits.rollout) is not None:
             left = next(m.limit - m.used for m in self._budget.meters if m.is_rollout)
             due = sum(left <= each for each in rollout.reminders)
