@@ -2,7 +2,7 @@
 
 Specification: https://html.spec.whatwg.org/multipage/server-sent-events.html. Read as well are a byte order mark, a last
 event without its blank line, and a plain JSON body; the content type does not matter. Nearly all events are a name and one
-line of data: they are split here, at 0.6 us each. All others are read by httpx-sse, which takes 4 us or more.
+line of data: they are split here, at 0.6 us each. All others are read by httpx-sse, which takes 4 to 30 us.
 """
 
 import codecs
@@ -93,22 +93,27 @@ class _Splitter:
 
 def _common_event(event: str) -> tuple[str, str] | None:
     """The event, if it is a line of data, with a line with its name before it or none."""
-    head, _, data = event.partition("data:")
-    # The cache must not hold what is no name.
+    head, found, data = event.partition("data: ")
+    if not found:
+        head, _, data = event.partition("data:")
+    if not data or "\n" in data:
+        return None
+    if not head:
+        return "message", data
+    # What is longer is no name, and must not be kept.
     name = _event_name(head) if len(head) < 128 else None
-    is_common = name is not None and data and "\n" not in data
-    return (name or "message", data.removeprefix(" ")) if is_common else None
+    return None if name is None else (name, data)
 
 
 @lru_cache(maxsize=64)
 def _event_name(head: str) -> str | None:
-    """The name in the lines before the data; None if there is something else in them."""
-    line = re.fullmatch(r"(?:event: ?([\w.]*)\n)?", head)
-    return line and (line[1] or "")
+    """The name in the line before the data; None if there is something else before it."""
+    line = re.fullmatch(r"event: ?([\w.]+)\n", head)
+    return line and line[1]
 
 
 def _any_events(events: Sequence[str]) -> Sequence[tuple[str, str]]:
-    # Loading it takes 2 ms, and most responses do without.
+    # Loading it takes 1.3 ms, and most responses do without.
     from httpx_sse import EventSource  # noqa: PLC0415
 
     # Older llama.cpp servers report a failure in a field of their own, `error`.

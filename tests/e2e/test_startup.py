@@ -17,6 +17,7 @@ NOT_IN_A_PLAIN_TURN = {
         "codex_py.app.features.mcp",
         "codex_py.execpolicy",
         "codex_py.rollout.reader",
+        "httpx_sse",
         "jsonschema",
         "markdown_it",
         "mcp",

@@ -203,6 +203,7 @@ _LINES = st.sampled_from(
         "data",
         "data:  c",
         "event: x",
+        "event:\u00e9",
         "event:y",
         "event",
         "event: data: y",

@@ -13,7 +13,7 @@ from codex_py.model.freeform import unwrapped_item
 from codex_py.model.provider_data import Maker
 from codex_py.model.responses.slot import CALLS, Slot, kind_of_item
 from codex_py.model.responses.slot_table import SlotTable
-from codex_py.model.responses.texts import TEXT_EVENTS, peek
+from codex_py.model.responses.texts import TEXT_EVENTS, TextEvent, peek
 from codex_py.protocol import stream
 from codex_py.protocol.items import parse_item
 from codex_py.protocol.json_fields import (
@@ -66,8 +66,13 @@ class ResponsesDecoder:
             return self.end()
         out = self._out = []
         try:
-            if not self._put_off(data) and (event := parse_event(data)) is not None:
-                self._take(_typed(event, name))
+            text, index = peek(data) or (None, None)
+            if text is not None and text.shown not in self._watched:
+                slot = self._slots.at(index)
+                if slot is not None and slot.put_off(text, data):
+                    return ()
+            if (event := parse_event(data)) is not None:
+                self._take(event, name)
         except ModelError as error:
             self._fail(self._failure or error)
         if self._failure is not None and not any(isinstance(e, stream.OutputItemDone) for e in out):
@@ -81,15 +86,11 @@ class ResponsesDecoder:
             raise self._failure
         return ()
 
-    def _put_off(self, data: str) -> bool:
-        """Leave the text that nobody listens to unread, if it is that of an open slot."""
-        text, index = peek(data) or (None, None)
-        if text is None or text.shown in self._watched:
-            return False
-        slot = self._slots.at(index)
-        return slot is not None and slot.put_off(text, data)
-
-    def _take(self, event: JsonObject) -> None:
+    def _take(self, event: JsonObject, name: str) -> None:
+        if text := TEXT_EVENTS.get(text_field(event, "type")):
+            self._take_text(text, event)
+            return
+        event = _typed(event, name)
         kind = event.get("type")
         match kind:
             case "response.created":
@@ -105,7 +106,9 @@ class ResponsesDecoder:
             case "codex.rate_limits":
                 self._out.append(stream.RateLimits({k: v for k, v in event.items() if k != "type"}))
             case str():
-                self._take_text(kind, event)
+                # What is not in the table is progress, or news that this program does not know.
+                if text := TEXT_EVENTS.get(kind):
+                    self._take_text(text, event)
             case _ if event.get("object") == "response":
                 # A whole response in place of a stream.
                 self._created(event)
@@ -117,10 +120,8 @@ class ResponsesDecoder:
             case _:
                 pass
 
-    def _take_text(self, kind: str, event: JsonObject) -> None:
-        # Whatever is not in the table is progress, or news that this program does not know.
-        text = TEXT_EVENTS.get(kind)
-        if text is None or (text.verb == "delta" and not text_field(event, "delta")):
+    def _take_text(self, text: TextEvent, event: JsonObject) -> None:
+        if text.verb == "delta" and not text_field(event, "delta"):
             return
         slot = self._slots.for_text(event, text.item_types)
         if slot.is_open:

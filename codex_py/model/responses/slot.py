@@ -4,7 +4,8 @@ Servers differ in which events they send. Of what there is, `output_item.done` c
 events of its parts, then the deltas, then the item in the terminal response, then the announcement.
 """
 
-from itertools import chain, count
+from collections import defaultdict
+from itertools import count
 from typing import Any
 
 from codex_py.model.failures import MAX_ITEMS, too_many_items
@@ -56,7 +57,7 @@ class Slot:
         """The item as it was given out; None while the slot is open."""
         self.is_reported = False
         """True once whoever watches was told of the item."""
-        self._parts: dict[str, dict[int, Part]] = {}
+        self._parts: defaultdict[str, dict[int, Part]] = defaultdict(dict)
         """By their field. `arguments` and `input` have one, at 0."""
         self._unread: list[str] = []
         self._unread_size = 0
@@ -138,15 +139,16 @@ class Slot:
         vLLM counts `content_index` up with every delta, so an index that was not announced goes to the
         part that is open.
         """
-        parts = self._parts.setdefault(field, {})
+        parts = self._parts[field]
         if index is None and field != "content":
             index = 0
-        known = [parts[index]] if index in parts else []
-        is_elsewhere = field == "content" and not opens
-        for part in chain(known, reversed(parts.values()) if is_elsewhere else ()):
-            # A reasoning item has parts of one sort, which servers name in several ways.
-            is_of_kind = part.kind == kind or self.kind == "reasoning"
-            if is_of_kind and (part.index == index or not part.whole):
+        # A reasoning item has parts of one sort, which servers name in several ways.
+        is_any = self.kind == "reasoning"
+        part = None if index is None else parts.get(index)
+        if part is not None and (is_any or part.kind == kind):
+            return part
+        for part in reversed(parts.values()) if field == "content" and not opens else ():
+            if (is_any or part.kind == kind) and not part.whole:
                 return part
         if len(parts) >= MAX_ITEMS:
             raise too_many_items()
@@ -204,7 +206,7 @@ class Slot:
 
     def _streamed(self, field: str) -> Any:
         """What the events before the item's end amount to, for one field."""
-        parts = self._parts.get(field, {})
+        parts = self._parts[field]
         if field == "arguments":
             # `{}` can be announced for arguments that then come from their start.
             return next((p.streamed if is_json(p.streamed) else p.text for p in parts.values()), "")
