@@ -72,7 +72,7 @@ class ResponsesDecoder:
                 if slot is not None and slot.put_off(text, data):
                     return ()
             if (event := parse_event(data)) is not None:
-                self._take(event, name)
+                self._take(_typed(event, name))
         except ModelError as error:
             self._fail(self._failure or error)
         if self._failure is not None and not any(isinstance(e, stream.OutputItemDone) for e in out):
@@ -86,13 +86,11 @@ class ResponsesDecoder:
             raise self._failure
         return ()
 
-    def _take(self, event: JsonObject, name: str) -> None:
-        if text := TEXT_EVENTS.get(text_field(event, "type")):
-            self._take_text(text, event)
-            return
-        event = _typed(event, name)
+    def _take(self, event: JsonObject) -> None:
         kind = event.get("type")
         match kind:
+            case str() if kind in TEXT_EVENTS:
+                self._take_text(TEXT_EVENTS[kind], event)
             case "response.created":
                 self._created(object_field(event, "response") or event)
             case "response.output_item.added":
@@ -106,9 +104,8 @@ class ResponsesDecoder:
             case "codex.rate_limits":
                 self._out.append(stream.RateLimits({k: v for k, v in event.items() if k != "type"}))
             case str():
-                # What is not in the table is progress, or news that this program does not know.
-                if text := TEXT_EVENTS.get(kind):
-                    self._take_text(text, event)
+                # Progress, or news that this program does not know.
+                pass
             case _ if event.get("object") == "response":
                 # A whole response in place of a stream.
                 self._created(event)
