@@ -65,10 +65,21 @@ def main_work_tree(root: Path) -> Path | None:
         if not pointer.is_file():
             return None
         git_dir = git_folder(pointer)
-        if git_dir.parent.name != "worktrees" or git_dir.parent.parent.name != ".git":
+        if git_dir.parent.name != "worktrees":
             return None
         if os.path.realpath(named_path(git_dir / "gitdir")) != os.path.realpath(pointer):
             return None
+        common = git_dir.parent.parent
+        return common.parent if common.name == ".git" else _submodule_tree(common)
     except (OSError, ValueError):
         return None
-    return git_dir.parent.parent.parent
+
+
+def _submodule_tree(folder: Path) -> Path | None:
+    """The work tree of a submodule, from the folder of its repository; raises as `git_folder`."""
+    text = os.fsdecode(read_whole(folder / "config", _MAX_POINTER_BYTES))
+    names = (line.partition("=") for line in text.splitlines())
+    named = next((path.strip() for name, _, path in names if name.strip() == "worktree"), "")
+    tree = Path(os.path.normpath(folder / named))
+    is_its = os.path.realpath(git_folder(tree / ".git")) == os.path.realpath(folder)
+    return tree if named and is_its else None

@@ -357,18 +357,18 @@ def test_subagents_work_beside_us_and_in_a_worktree(command_world: World, role: 
     assert (outcome.code, outcome.messages) == (0, ["Done."]), outcome
     is_isolated = role == "builder"
     assert "ONE = 1\nchanged\n" in str(told)
-    told_of = [item["message"] for item in outcome.items if item["type"] == "error"]
-    assert outcome.err == ""
     if is_isolated:
         (entry,) = json.loads(said(world.run("worktree", "list", "--json"))[1])
         assert entry["state"] == "changed"
-        assert told_of == [f"The git worktree {entry['path']} has changes and is kept."]
+        assert (
+            outcome.err == f"warning: The git worktree {entry['path']} has changes and is kept.\n"
+        )
         assert (state_of(world.cwd), git_state(world.cwd)) == before
         made = Path(entry["path"]) / "made.py"
         assert said(world.run("worktree", "remove", "--force", entry["path"]))[0] == 0
         assert (state_of(world.cwd), git_state(world.cwd)) == before
     else:
-        assert told_of == []
+        assert outcome.err == ""
         made = world.cwd / "made.py"
         assert made.read_text("utf-8") == world.formatted("made = 1 \n")
         taken_back(world)
@@ -427,6 +427,34 @@ def test_a_worktree_of_ones_own(command_world: World) -> None:
         assert as_git_sees(path) == as_git_sees(world.cwd)
     assert said(world.run("worktree", "remove", "fix"))[0] == 1
     assert said(world.run("worktree", "remove", "--force", "fix"))[0] == 0
+    assert (state_of(world.cwd), git_state(world.cwd)) == before
+
+
+@pytest.mark.parametrize("world", [LIVED_IN], indirect=True)
+@pytest.mark.parametrize("inside", ["vendor/lib", "inner"])
+def test_a_worktree_of_a_submodule_or_of_a_repository_inside(world: World, inside: str) -> None:
+    before = state_of(world.cwd), git_state(world.cwd)
+    with model(
+        world,
+        runs("echo x >new.txt"),
+        says("Done."),
+        runs("pwd -P; cat lib.c new.txt", "c2"),
+        says("2"),
+    ) as server:
+        folder = ("-C", str(world.cwd / inside))
+        first = world.exec(*folder, "--worktree=fix", "--with-changes", "Fix it")
+        path, thread = Path(first.events[0]["worktree"]), first.events[0]["thread_id"]
+        kept = f"warning: The git worktree {path} has changes and is kept.\n"
+        assert (first.code, first.err, first.messages) == (0, kept, ["Done."])
+        again = world.exec("resume", thread, "Go on")
+        assert (again.code, again.err) == (0, "")
+        assert outputs(server)[-1].endswith(f"{path}\nint one, edited;\nx\n")
+    (entry,) = json.loads(said(world.run("worktree", "list", "--json"))[1])
+    assert (entry["state"], entry["repository"]) == ("changed", str(world.cwd / inside))
+    code, _, err = said(world.run("worktree", "remove", "fix"))
+    assert (code, "has changes; --force removes it" in err) == (1, True)
+    assert said(world.run("worktree", "remove", "--force", "fix"))[0] == 0
+    assert git(world.cwd / inside, "worktree", "list").count("\n") == 1
     assert (state_of(world.cwd), git_state(world.cwd)) == before
 
 
