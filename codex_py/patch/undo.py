@@ -236,7 +236,7 @@ def turns_to(journal: Journal, number: int, thread_id: str | None = None) -> lis
 def some_of(paths: Sequence[str]) -> str:
     """The first paths in one line, and how many more there are: a command may change thousands."""
     more = f" and {len(paths) - _MAX_NAMED:,} more" if len(paths) > _MAX_NAMED else ""
-    return ", ".join(paths[:_MAX_NAMED]) + more
+    return ", ".join(paths[:_MAX_NAMED]).replace("\n", "\u240a").replace("\t", "\u2409") + more
 
 
 def undone_by(entries: Sequence[Entry]) -> dict[int, int]:

@@ -7,7 +7,7 @@ import pytest
 from codex_py.errors import CodexError, ExitCode, PatchError
 from codex_py.patch.files import transaction
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo import EditedSince, newest_undo, plan_undo
+from codex_py.patch.undo import EditedSince, newest_undo, plan_undo, some_of
 from codex_py.protocol.patched_file import PatchedFile
 from tests.support.patching import patch, tree
 
@@ -226,3 +226,7 @@ def test_what_someone_put_into_a_new_directory_stays(journal: Journal):
     write(journal.cwd / "d", mine="m\n")
     plan_undo(journal).commit()
     assert list(tree(journal.cwd)) == ["d", "d/mine"]
+
+
+def test_files_are_named_in_one_line_whatever_they_are_called():
+    assert some_of(["new\nline", "a\ttab"]) == "new\u240aline, a\u2409tab"
