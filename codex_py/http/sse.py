@@ -1,8 +1,9 @@
 """Server-sent events, as model servers really send them.
 
-Specification: https://html.spec.whatwg.org/multipage/server-sent-events.html. Read as well are a byte order mark, a last
-event without its blank line, and a plain JSON body; the content type does not matter. Nearly all events are a name and one
-line of data: they are split here, at 0.6 us each. All others are read by httpx-sse, which takes 4 to 30 us.
+Specification: https://html.spec.whatwg.org/multipage/server-sent-events.html. Read as well are a byte order
+mark, a last event without its blank line, and a plain JSON body; the content type does not matter. Nearly all
+events are a name and one line of data: they are split here, at 0.6 us each. All others are read by httpx-sse,
+which takes 4 to 30 us.
 """
 
 import codecs

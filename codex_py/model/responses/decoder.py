@@ -184,7 +184,7 @@ class ResponsesDecoder:
             self._finish(response)
 
     def _finish(self, response: JsonObject, cut: ModelError | None = None) -> None:
-        """Give out what is open. If the response was cut short, that is text alone: a call that may be half must not run."""
+        """Give out what is open; of a response that was cut short only text, since half a call must not run."""
         entries = self._slots.for_listed(response.get("output"))
         failure = cut
         for slot in self._slots:

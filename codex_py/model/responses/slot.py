@@ -230,7 +230,7 @@ class Slot:
         return any(known.get(f) and item.get(f) and known[f] != item[f] for f in fields)
 
     def has_id_of(self, item: JsonObject) -> bool | None:
-        """For a closed slot: True if its item has the type and call id of this one, or its id; None if ids are missing."""
+        """True if the slot is closed and its item has the type and call id, or else id, of this one; None without ids."""
         if self.item is None or self.kind != kind_of_item(item):
             return False
         for field in ("call_id", "id"):

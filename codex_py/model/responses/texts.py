@@ -73,7 +73,7 @@ _TEXT_PARTS = frozenset({"output_text", "refusal", "summary_text", "reasoning_te
 
 
 class Part:
-    """A part of a field, or all of a field that is a text: announced, in pieces, or whole at the end; often all three."""
+    """A part of a field, or a whole text field: announced, in pieces, or whole at the end; often all three."""
 
     def __init__(self, index: int, kind: str) -> None:
         self.index = index
