@@ -39,17 +39,10 @@ def _run(argv: list[str]) -> int:
     by_name = sys.argv[0].rpartition("/")[2] in _APPLY_PATCH
     if argv in (["--version"], ["-V"]) and not by_name:
         return _write_version()
-    # `--version` takes 12 ms, most of it the interpreter's. These would double it.
-    from codex_py.cli.type_ahead import take_keyboard  # noqa: PLC0415
+    # `--version` takes 12 ms, most of it the interpreter's.
+    from codex_py.cli.start import start  # 3 ms
 
-    give_back = take_keyboard(argv)
-    try:
-        from codex_py.cli.start import start  # noqa: PLC0415
-
-        as_apply_patch = by_name or argv[:1] == [_RUN_AS_APPLY_PATCH]
-        return start(argv, as_apply_patch=as_apply_patch, give_back=give_back)
-    finally:
-        give_back()
+    return start(argv, as_apply_patch=by_name or argv[:1] == [_RUN_AS_APPLY_PATCH])
 
 
 def _use_utf8() -> None:

@@ -19,6 +19,7 @@ A bug is none of these: it crashes with its traceback.
 """
 
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from enum import IntEnum
 from typing import Final, Literal, TypeAlias, cast
 
@@ -240,9 +241,6 @@ class CallRefused(ToolError):
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that an unknown one may have been meant for."""
-    # 2 ms, only for a mistake.
-    from difflib import get_close_matches  # noqa: PLC0415
-
     return next(iter(get_close_matches(word, known, n=1)), None)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import codex_py
+from codex_py.cli.commands import COMMANDS
 
 PACKAGE = Path(codex_py.__file__).parent
 
@@ -26,11 +27,26 @@ LAYERS = (
 
 CORE_MAY_IMPORT = {"errors", "protocol", "instructions", "filesystem", "core"}
 FRONTENDS_MAY_IMPORT = {
-    *("app", "core", "protocol", "config", "errors", "instructions", "filesystem", "programs"),
+    *("app", "protocol", "config", "errors", "instructions", "filesystem", "programs"),
     *("version", "streams", "command_line"),
     *("patch", "sandbox", "execpolicy", "rollout", "process", "mcp"),
 }
 """What frontends and commands import. The last line is used without a session too, as `model` is by some commands."""
+FRONTENDS_MAY_ALSO_IMPORT = {"core.markdown"}
+"""It reads a text, and knows nothing of sessions."""
+
+TABLES = {"app.features.table", "app.model", "cli.completion", "cli.main"}
+"""They load what the tables of features, wires and commands name."""
+LOADED_BY_NAME = {
+    *(("app.loading", "__import__"), ("", "__import__")),
+    # Private modules, for which there are no types.
+    ("sandbox.child.kernel", "__import__"),
+    # A package that need not be installed.
+    ("config.mcp_logins", "import_module"),
+    # The parts of a library, between which other tasks run.
+    ("mcp.sdk", "import_module"),
+}
+MAX_LATE_IMPORTS = 40
 
 
 def modules() -> Mapping[str, Path]:
@@ -47,9 +63,14 @@ def modules() -> Mapping[str, Path]:
 MODULES = modules()
 
 
-def imported_by(path: Path) -> Iterator[str]:
-    """The modules of ours that a file imports or loads by name, wherever it does."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+TREES = {
+    name: ast.parse(path.read_text(encoding="utf-8"), str(path)) for name, path in MODULES.items()
+}
+
+
+def imported_by(tree: ast.AST) -> Iterator[str]:
+    """The modules of ours that are imported anywhere in a tree, in functions too, or that its strings name."""
+    for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             # Either may be the module: what is imported, or what it is imported from.
@@ -60,7 +81,7 @@ def imported_by(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            # What `app.loading` is told to load.
+            # Rows of the tables of features and wires.
             target = re.fullmatch(r"(codex_py(?:\.\w+)+)(?::\w+)?", node.value)
             names = [target[1]] if target is not None else []
         yield from (_local(name) for name in names if f"{name}.".startswith("codex_py."))
@@ -70,7 +91,13 @@ def _local(name: str) -> str:
     return name.removeprefix("codex_py").removeprefix(".")
 
 
-IMPORTS = {name: set(imported_by(path)) for name, path in MODULES.items()}
+IMPORTS = {name: set(imported_by(tree)) for name, tree in TREES.items()}
+IMPORTS["cli.commands"] |= {
+    target.partition(":")[0]
+    for command in COMMANDS
+    for target in (command.target, *command.members.values())
+    if target and not target.startswith("cli.")
+}
 
 
 def part(module: str) -> str:
@@ -110,8 +137,8 @@ def test_frontends_and_commands_know_the_app_and_not_its_parts() -> None:
         for other in imported
         if part(module) in {"frontends", "commands"}
         and part(other) not in {*FRONTENDS_MAY_IMPORT, part(module)}
-        and not (part(module) == "commands" and part(other) == "model")
         and not (part(module) == "commands" and part(other) in {"model", "http"})
+        and other not in FRONTENDS_MAY_ALSO_IMPORT
     ]
     assert wrong == []
 
@@ -165,3 +192,42 @@ def circles() -> list[list[str]]:
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     assert circles() == []
+
+
+def late_imports(module: str) -> Iterator[ast.Import | ast.ImportFrom]:
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    for function in ast.walk(TREES[module]):
+        if isinstance(function, functions):
+            for statement in function.body:
+                for node in ast.walk(statement):
+                    if isinstance(node, ast.Import | ast.ImportFrom):
+                        yield node
+
+
+def test_late_imports_are_few_and_say_what_they_cost() -> None:
+    late: set[str] = set()
+    without_figure: list[str] = []
+    for module, path in MODULES.items():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for node in late_imports(module):
+            place = f"{path.relative_to(PACKAGE)}:{node.lineno}"
+            late.add(place)
+            text = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+            if re.search(r"# \d+ ms\b", text) is None:
+                without_figure.append(place)
+    assert without_figure == []
+    assert len(late) <= MAX_LATE_IMPORTS, sorted(late)
+
+
+def test_nothing_but_the_tables_is_loaded_by_name() -> None:
+    """A string gives `Any`: a mistake in what is called would be seen by nobody."""
+    assert {m for m, imported in IMPORTS.items() if "app.loading" in imported} == TABLES
+    by_name = {
+        (module, name)
+        for module, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name | ast.Attribute)
+        and (name := node.id if isinstance(node, ast.Name) else node.attr)
+        in {"__import__", "import_module"}
+    }
+    assert by_name == LOADED_BY_NAME

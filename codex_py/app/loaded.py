@@ -8,9 +8,8 @@ from functools import cache, partial
 
 from codex_py.app.model import secret_names
 from codex_py.app.options import SessionSetup
-from codex_py.app.user_programs import user_programs
+from codex_py.app.user_programs import user_programs, user_shell
 from codex_py.config.environment import child_environment, hidden_names
-from codex_py.core.context import user_shell
 from codex_py.core.session import Session
 from codex_py.execpolicy.decision import Rules
 from codex_py.execpolicy.rules import allow_prefix

@@ -7,7 +7,6 @@ from typing import Literal, TypeAlias
 
 import httpx
 
-from codex_py.app.loading import load
 from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
 from codex_py.config.mcp_logins import StoredLogins
@@ -34,9 +33,13 @@ def session_auth(config: Config, name: str) -> MakeAuth | None:
     store = login_store(config, name)
     if store is None:
         return None
-    advice = f"log in with `codex-py mcp login {name}`"
-    # It imports the SDK, which is loaded by then.
-    return lambda on_problem: load("codex_py.mcp.login:StoredLogin")(store, advice, on_problem)
+
+    def make(on_problem: Callable[[str | None], None]):
+        from codex_py.mcp.login import StoredLogin  # 500 ms if the SDK were not loaded by then
+
+        return StoredLogin(store, f"log in with `codex-py mcp login {name}`", on_problem)
+
+    return make
 
 
 def log_out(config: Config, name: str) -> bool:
@@ -76,15 +79,15 @@ async def log_in(
         raise CodexError(
             f"MCP server `{name}` has a token in its configuration, and needs no login"
         )
-    # Some 500 ms, which no other command needs to spend.
-    flow = load("codex_py.mcp.oauth:LoginFlow")
+    from codex_py.mcp.oauth import LoginFlow  # 500 ms
+
     answers = LoginAnswers(screen)
     try:
         async with (
             asyncio.timeout(timeout_s),
             answers.listening(config.mcp_oauth_callback_port or 0) as port,
         ):
-            login = await flow(
+            login = await LoginFlow(
                 server=name,
                 url=server.url,
                 headers=headers,

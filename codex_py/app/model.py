@@ -24,7 +24,14 @@ from codex_py.model.auth import Key, find_key, unusable_command
 from codex_py.model.catalog import EFFORTS, model_info
 from codex_py.model.client import HttpModelClient, UnavailableClient
 from codex_py.model.provider_data import Maker
-from codex_py.model.providers import OPENAI_URL, WIRES, Provider, key_variable, resolve_provider
+from codex_py.model.providers import (
+    OPENAI_URL,
+    TEXT_TOOLS,
+    WIRES,
+    Provider,
+    key_variable,
+    resolve_provider,
+)
 from codex_py.model.tape.transports import RecordingTransport, ReplayTransport
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS, LOCAL_PROVIDERS
 from codex_py.protocol.stream import ModelClient, OutputTextDelta, ReasoningDelta, Wire
@@ -225,11 +232,11 @@ class ModelClients:
 def _wire(provider: Provider, maker: Maker, session_id: str, options: SessionOptions) -> Wire:
     watched = (OutputTextDelta, ReasoningDelta) if options.text_deltas else ()
     make = load(WIRES[provider.wire_api])
-    wire = make(watched=watched, maker=maker, profile=provider.profile)
+    wire: Wire = make(watched=watched, maker=maker, profile=provider.profile)
     if provider.profile.tools == "text":
         replayed = options.replay is not None or isinstance(options.transport, ReplayTransport)
-        make = load("codex_py.model.text.wire:TextToolsWire")
-        wire = make(wire, session_id=session_id, maker=maker, replayed=replayed)
+        make = load(TEXT_TOOLS)
+        return make(wire, session_id=session_id, maker=maker, replayed=replayed)
     return wire
 
 

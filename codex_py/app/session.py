@@ -11,7 +11,6 @@ from typing import Any
 
 from codex_py.app.features.recovery import Recovery
 from codex_py.app.features.table import configured_features
-from codex_py.app.loading import load
 from codex_py.app.model import ModelClients, configured_provider
 from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.session_tools import SessionTools
@@ -24,6 +23,7 @@ from codex_py.app.thread import (
 from codex_py.config.config import Config
 from codex_py.config.paths import worktrees_folder
 from codex_py.core.session import Session
+from codex_py.core.session_turn import TurnResult
 from codex_py.core.thread_log import ThreadLog
 from codex_py.errors import ConfigError
 from codex_py.filesystem.git import for_another_tree
@@ -38,6 +38,8 @@ from codex_py.protocol.prompts import Note, UserPrompt
 from codex_py.protocol.tools import MCP_PREFIX, called_tool
 from codex_py.rollout.writer import RolloutEvents
 from codex_py.tools.offered import own_names
+
+__all__ = ["Session", "TurnResult", "open_session"]
 
 
 @asynccontextmanager
@@ -77,8 +79,7 @@ async def open_session(
     warnings = _Warnings(config.warnings)
     elicitor = elicitor or DecliningElicitor()
     setup = SessionSetup(config, options, environment, approver, elicitor, warnings)
-    functions = [load("codex_py.app.features.functions:functions")(tools)] if tools else []
-    opener = _Opener(extensions, functions)
+    opener = _Opener(extensions, _functions(tools) if tools else [])
     async with AsyncExitStack() as stack:
         try:
             session = await stack.enter_async_context(opener.opened(setup, sink, warnings.feature))
@@ -117,7 +118,9 @@ class _Opener:
         if (path := session_to_resume(setup)) is None:
             thread, file = new_thread(setup, settings)
         else:
-            thread, file = load("codex_py.app.resumed:resumed_thread")(setup, settings, path)
+            from codex_py.app.resumed import resumed_thread  # 4 ms
+
+            thread, file = resumed_thread(setup, settings, path)
         async with AsyncExitStack() as stack:
             stack.callback(file.close)
             try:
@@ -139,9 +142,7 @@ class _Opener:
                         toolbox,
                         _watching(sink),
                     ],
-                    answer_check=lambda schema: load("codex_py.app.output_schema:answer_check")(
-                        schema
-                    ),
+                    answer_check=_answer_check,
                 )
                 _check_names(session.extension.tools)
                 await stack.enter_async_context(session.opened())
@@ -182,6 +183,18 @@ class _Opener:
             # The innermost: what the others wrap holds for every model.
             Recovery(full),
         ]
+
+
+def _functions(tools: Sequence[Callable[..., Any]]) -> Sequence[Feature]:
+    from codex_py.app.features.functions import functions  # 1 ms
+
+    return [functions(tools)]
+
+
+def _answer_check(schema: Any) -> Callable[[str], str | None]:
+    from codex_py.app.output_schema import answer_check  # 55 ms
+
+    return answer_check(schema)
 
 
 def _retries(provider: Provider, options: SessionOptions) -> Retries:

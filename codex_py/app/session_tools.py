@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
-from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.layers import SYSTEM_FOLDER
 from codex_py.config.project_trust import Trusted
@@ -31,14 +31,16 @@ class SessionTools:
         self._setup = setup
         self._rules = None if setup.options.ignore_rules else _rules(setup)
         self._waiting: asyncio.TimerHandle | None = None
-        self._loaded: Any = None
-        """The `LoadedTools`: importing them takes 40 ms."""
+        self._loaded = None
+        """The `LoadedTools`, once `_tools` has made them."""
 
     def __call__(self, thread: Thread) -> Extension:
         def context(occasion: Occasion) -> Sequence[Note]:
             if occasion != "compact":
                 return ()
-            return load("codex_py.tools.plan:plan_notes")(thread.items)
+            from codex_py.tools.plan import plan_notes  # 90 ms before the tools
+
+            return plan_notes(thread.items)
 
         return Extension(
             context=context,
@@ -50,11 +52,7 @@ class SessionTools:
     def handlers(self, session: Session) -> ItemHandlers:
         """The handlers for a `Turn`. Called after its request was sent."""
 
-        def tools() -> Any:
-            if self._loaded is None:
-                loaded = load("codex_py.app.loaded:LoadedTools")
-                self._loaded = loaded(self._setup, self._rules, session)
-            return self._loaded
+        tools = partial(self._tools, session)
 
         def build_tool_call(item: ResponseItem) -> ToolCall | None:
             return tools().router.build_tool_call(item) if item.type in _CALLS else None
@@ -69,6 +67,13 @@ class SessionTools:
             answer=lambda call, output, emit: tools().answer(call, output, emit),
             item_events=lambda item: item_events(item, session.next_item_id),
         )
+
+    def _tools(self, session: Session):
+        if self._loaded is None:
+            from codex_py.app.loaded import LoadedTools  # 120 ms
+
+            self._loaded = LoadedTools(self._setup, self._rules, session)
+        return self._loaded
 
     def stop_commands(self) -> int:
         """Kill all running commands, also those in the background. Returns their number."""
@@ -118,7 +123,7 @@ class SessionTools:
         return {"exit_code": ExitCode.SANDBOX} if is_unavailable else {}
 
 
-def _rules(setup: SessionSetup) -> Any:
+def _rules(setup: SessionSetup):
     """The `Rules` of the system, of the user and of a trusted project; None if there are no rules."""
     config = setup.config
     folders = [SYSTEM_FOLDER / "rules", config.home / "rules"]
@@ -131,9 +136,11 @@ def _rules(setup: SessionSetup) -> Any:
     }
     if not project and not any(next(folder.glob("*.rules"), None) for folder in folders):
         return None
-    rules = load("codex_py.execpolicy.rules:load_rules")(folders)
+    from codex_py.execpolicy.rules import load_rules, parse_rules  # 8 ms
+
+    rules = load_rules(folders)
     for path, text in project.items():
-        rules = load("codex_py.execpolicy.rules:parse_rules")(text, str(path), rules)
+        rules = parse_rules(text, str(path), rules)
     for warning in rules.warnings:
         setup.warn(warning)
     return rules

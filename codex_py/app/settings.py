@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from codex_py.app.loading import load
+from codex_py.app.features.plan_mode import planning_choices
 from codex_py.app.model import misspelt_provider
 from codex_py.app.options import SessionSetup
 from codex_py.config.config import Config
@@ -82,7 +82,7 @@ def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> 
     name a provider."""
     config, chosen = setup.config, choices
     if choices.mode == "plan":
-        choices = load("codex_py.app.features.plan_mode:planning_choices")(config, choices)
+        choices = planning_choices(config, choices)
     if warning := misspelt_provider(provider, choices.model, config.model_providers):
         setup.warn(warning)
     info = model_info(choices.model, config.model_catalog_json)

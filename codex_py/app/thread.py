@@ -5,8 +5,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
+from codex_py.app.user_programs import user_shell
 from codex_py.config.config import Config
 from codex_py.config.paths import folders_between, worktrees_folder
 from codex_py.core.agents_md import agents_md
@@ -15,7 +15,6 @@ from codex_py.core.context import (
     initial_items,
     permissions_instructions,
     timezone_name,
-    user_shell,
 )
 from codex_py.core.thread_log import Recorder, ThreadState
 from codex_py.errors import ExitCode, SessionError
@@ -111,9 +110,10 @@ def thread_items(items: Sequence[EncodedItem]) -> list[ThreadItem]:
     """The thread items of a continued session, for a frontend to show. See `core.transcript.past_items`."""
     if not items:
         return []
-    # The tools take 80 ms, which a new session does not need before its first request.
-    find_tool = load("codex_py.tools.past:past_tool_finder")()
-    return load("codex_py.core.transcript:past_items")(items, find_tool)
+    from codex_py.core.transcript import past_items  # 2 ms
+    from codex_py.tools.past import past_tool_finder  # 170 ms
+
+    return past_items(items, past_tool_finder())
 
 
 def thread_context(

@@ -55,7 +55,9 @@ def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def run_demo(arguments: Any, environment: Mapping[str, str]) -> int:
     """See `play_demo`. This is the one command that runs another one."""
-    return load("codex_py.frontends.demo.run:play_demo")(arguments, environment, run)
+    from codex_py.frontends.demo.run import play_demo  # 30 ms
+
+    return play_demo(arguments, environment, run)
 
 
 def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -67,8 +69,9 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if command is not None and command.own_options:
         target, rest = _member(command, rest) if command.members else (command.target, rest)
         return load(f"codex_py.{target}")(rest, environment)
-    # 3 ms, which a patch need not wait for.
-    arguments = load("codex_py.cli.arguments:parse_arguments")(argv)
+    from codex_py.cli.arguments import parse_arguments  # 25 ms
+
+    arguments = parse_arguments(argv)
     if arguments.version:
         return print_out(f"codex-py {__version__}\n")
     word = arguments.words[0] if arguments.words else ""

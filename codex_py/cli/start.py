@@ -6,11 +6,19 @@ import signal
 from collections.abc import Callable, Sequence
 from types import FrameType
 
-from codex_py.app.loading import load
+from codex_py.cli.type_ahead import take_keyboard
 
 
-def start(argv: Sequence[str], *, as_apply_patch: bool, give_back: Callable[[], None]) -> int:
-    """Load the program and run it; the exit code. `give_back` leaves the terminal as it was found."""
+def start(argv: Sequence[str], *, as_apply_patch: bool) -> int:
+    """Load the program and run it; the exit code. The terminal is left as it was found."""
+    give_back = take_keyboard(argv)
+    try:
+        return _load(as_apply_patch, give_back)(argv)
+    finally:
+        give_back()
+
+
+def _load(as_apply_patch: bool, give_back: Callable[[], None]) -> Callable[[Sequence[str]], int]:
 
     def leave(number: int, _frame: FrameType | None) -> None:
         give_back()
@@ -25,8 +33,9 @@ def start(argv: Sequence[str], *, as_apply_patch: bool, give_back: Callable[[], 
     if handler is signal.default_int_handler:
         # An exception in the middle of an import may be printed and forgotten. There is nothing to clean up yet.
         signal.signal(signal.SIGINT, leave)
-    run = load(
-        "codex_py.commands.apply.envelope:main" if as_apply_patch else "codex_py.cli.main:main"
-    )
+    if as_apply_patch:
+        from codex_py.commands.apply.envelope import main  # 25 ms
+    else:
+        from codex_py.cli.main import main  # 12 ms
     signal.signal(signal.SIGINT, handler)
-    return run(argv)
+    return main

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from codex_py.command_line.parser import OneOf, flag, option, options, protection, suggestion
+from codex_py.command_line.parser import OneOf, flag, option, options, suggestion
 from codex_py.config.budget import LIMITS, amount
 from codex_py.config.tables import feature_names
+from codex_py.config.unenforced import PROTECTION_NAMES
 from codex_py.errors import ConfigError, UsageError
 from codex_py.protocol.approval import SandboxMode
 from codex_py.protocol.frozen import frozen
@@ -102,9 +103,9 @@ class Arguments:
     ignore_rules: bool = flag("--ignore-rules")
     bypass_hook_trust: bool = flag("--dangerously-bypass-hook-trust")
     allow_unenforced: Sequence[str] = option(
-        "--allow-unenforced", default=(), action="append", type=protection
+        "--allow-unenforced", default=(), action="append", type=OneOf(*PROTECTION_NAMES)
     )
-    """Names of protections to start without."""
+    """Names of protections to start without. A misspelled one would accept nothing, and say nothing."""
 
     cd: str = option("-C", "--cd", default=".")
     add_dir: Sequence[str] = option("--add-dir", default=(), action="append")

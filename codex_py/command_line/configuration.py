@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from codex_py.app.loading import load
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.parser import working_folder
 from codex_py.config.config import Config, load_config
@@ -100,9 +99,10 @@ def _session_config(
 ) -> Config:
     config = read_config(arguments, environment, flags)
     if arguments.oss:
-        find = load("codex_py.app.providers.local_servers:local_settings")
+        from codex_py.app.providers.local_servers import local_settings  # 65 ms
+
         wanted = arguments.local_provider or config.oss_provider
-        local = find(config, wanted, arguments.model, environment)
+        local = local_settings(config, wanted, arguments.model, environment)
         config = read_config(arguments, environment, {**flags, **local})
     for name in arguments.add_dir:
         if not (config.cwd / name).is_dir():

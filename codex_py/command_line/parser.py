@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from codex_py.app.loading import load
 from codex_py.errors import UsageError, nearest
 
 _OptionsT = TypeVar("_OptionsT")
@@ -144,14 +143,6 @@ class OneOf:
             names = ", ".join(self.allowed)
             raise argparse.ArgumentTypeError(f"{value!r} is not a possible value: {names}")
         return value
-
-
-def protection(name: str) -> str:
-    """A `type` for `--allow-unenforced`. A misspelled name would accept nothing, and say nothing.
-
-    The names are loaded if the option is given: with their module, that takes 35 ms.
-    """
-    return OneOf(*load("codex_py.config.unenforced:PROTECTION_NAMES"))(name)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

@@ -103,8 +103,8 @@ def _edits(text: str, changes: Mapping[KeyPath, TomlValue]) -> Iterator[str]:
             for key, value in words.items()
         )
         yield _appended(text, own.replace("\n", newline), newline)
-    # 75 ms, and most words can be appended.
-    import tomlkit.exceptions  # noqa: PLC0415
+    # Most words can be appended.
+    import tomlkit.exceptions  # 20 ms
 
     inlined: dict[KeyPath, Any] = {}
     for key, value in changes.items():

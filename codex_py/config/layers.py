@@ -148,8 +148,7 @@ def read_layers(
     is_off = ignore_user_config or lookup(own, ("features", "plugins")) is False
     plugins = Plugins()
     if not is_off and plugin_names(home):
-        # 4 ms, which only a plugin costs.
-        from codex_py.config.plugin_files import find_plugins  # noqa: PLC0415
+        from codex_py.config.plugin_files import find_plugins  # 2 ms
 
         plugins = find_plugins(home)
     reader.warnings += plugins.warnings

@@ -5,9 +5,7 @@ Of a continued thread, whole blocks are sent again, as Codex does, so that only 
 
 import json
 import os
-import pwd
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Final
@@ -17,9 +15,6 @@ from codex_py.protocol import approval
 from codex_py.protocol.messages import EncodedItem, decode_json, input_text, message
 from codex_py.protocol.prompts import context_texts, message_texts
 from codex_py.protocol.protected import PROTECTED_NAMES
-
-_SHELLS: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
-"""Shells that understand what models write. Others, such as fish, are left to the user's terminal."""
 
 _KINDS: Final[dict[approval.ApprovalKind, str]] = {
     "sandbox_approval": "what wants to leave the sandbox, and dangerous commands",
@@ -151,19 +146,6 @@ def _granular(policy: approval.GranularPolicy) -> list[str]:
     return lines
 
 
-def user_shell(environment: Mapping[str, str]) -> str:
-    """The absolute path of the shell for the model's commands.
-
-    `$SHELL`, else the user's login shell, else bash, else `/bin/sh`; the first that is compatible
-    with the Bourne shell and executable.
-    """
-    candidates = [environment.get("SHELL", "")]
-    with suppress(KeyError):  # a container may run under a user id that has no entry
-        candidates.append(pwd.getpwuid(os.getuid()).pw_shell)
-    candidates.append("/bin/bash")
-    return next((shell for shell in candidates if _is_usable_shell(shell)), "/bin/sh")
-
-
 def timezone_name(environment: Mapping[str, str]) -> str:
     """The IANA name of the local time zone, `Europe/Paris`; `Etc/UTC` if it is unknown."""
     if zone := environment.get("TZ", "").removeprefix(":"):
@@ -171,11 +153,6 @@ def timezone_name(environment: Mapping[str, str]) -> str:
         return name if found else zone
     _, found, name = os.path.realpath("/etc/localtime").partition("/zoneinfo/")
     return name if found else "Etc/UTC"
-
-
-def _is_usable_shell(shell: str) -> bool:
-    path = Path(shell)
-    return path.is_absolute() and path.name in _SHELLS and os.access(path, os.X_OK)
 
 
 def _roots(cwd: Path, policy: approval.SandboxPolicy) -> Sequence[Path]:

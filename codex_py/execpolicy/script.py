@@ -76,7 +76,7 @@ def _run_by(command: Command, budget: ParseBudget) -> Sequence[Command] | None:
         return None
     if plain := plain_script(script):
         return plain
-    # 20 ms, and few scripts come here.
-    from codex_py.execpolicy.grammar import commands_in  # noqa: PLC0415
+    # Few scripts come here.
+    from codex_py.execpolicy.grammar import commands_in  # 5 ms
 
     return commands_in(script.replace(UNKNOWN, '"$_"'), budget)

@@ -6,9 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from codex_py.app.loading import load
 from codex_py.command_line.arguments import Arguments, SessionTarget
 from codex_py.config.config import Config
 from codex_py.config.paths import codex_home, worktrees_folder
@@ -16,12 +14,6 @@ from codex_py.errors import SessionError
 from codex_py.rollout.index import find_session
 from codex_py.rollout.records import read_meta
 from codex_py.streams.standard import tell
-
-if TYPE_CHECKING:
-    from codex_py.app.worktrees.worktree import Worktree
-
-_WORKTREES = "codex_py.app.worktrees.worktree"
-"""git and patches, which few sessions need."""
 
 
 def in_folder_of_session(
@@ -52,28 +44,30 @@ async def enter_worktree(
     config: Config,
     environment: Mapping[str, str],
     warn: Callable[[str], None],
-) -> "Worktree | None":
-    """Make or find the worktree of a session with this configuration; None if it works in another folder.
+):
+    """Make or find the `Worktree` of a session with this configuration; None if it works in another folder.
 
     Leaving the stack removes a new one unless something was changed in it.
 
     Raises:
         CodexError: there can be no worktree.
     """
-    if (name := arguments.worktree) is None:
-        if not config.cwd.is_relative_to(worktrees_folder(config.home)):
-            return None
-        find = load(f"{_WORKTREES}:find_worktree")
-        tree = await asyncio.to_thread(find, config.cwd, config.home, environment)
+    name = arguments.worktree
+    if name is None and not config.cwd.is_relative_to(worktrees_folder(config.home)):
+        return None
+    from codex_py.app.worktrees import worktree  # 22 ms
+
+    if name is None:
+        tree = await asyncio.to_thread(worktree.find_worktree, config.cwd, config.home, environment)
         if tree is not None:
-            stack.enter_context(load(f"{_WORKTREES}:working_in")(tree))
+            stack.enter_context(worktree.working_in(tree))
         return tree
     make = partial(
-        load(f"{_WORKTREES}:new_worktree"),
+        worktree.new_worktree,
         config.cwd,
         config.home,
         environment,
         name=name,
         with_changes=arguments.with_changes,
     )
-    return await stack.enter_async_context(load(f"{_WORKTREES}:open_worktree")(make, warn))
+    return await stack.enter_async_context(worktree.open_worktree(make, warn))

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import Any, cast
 
-from codex_py.mcp.connection import Deadlines, OnProgress, RequestFailed, ServerConnection, Session
+from codex_py.mcp.connection import Deadlines, OnProgress, ServerConnection, Session
 from codex_py.mcp.sdk import load_client
 from codex_py.mcp.settings import (
     HttpTransport,
@@ -24,6 +24,7 @@ from codex_py.protocol.mcp import (
     McpFailure,
     McpServerStatus,
     McpToolSummary,
+    RequestFailed,
 )
 
 _QUOTED_CHARS = 1_000

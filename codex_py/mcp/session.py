@@ -19,8 +19,8 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from pydantic import ValidationError
 
-from codex_py.mcp.connection import OnProgress, RequestFailed, ServerConnection, Session
-from codex_py.protocol.mcp import Elicitation
+from codex_py.mcp.connection import OnProgress, ServerConnection, Session
+from codex_py.protocol.mcp import Elicitation, RequestFailed
 from codex_py.version import __version__
 
 _MAX_ERROR_CHARS = 10_000

@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from codex_py.mcp.connection import RequestFailed, Session
+from codex_py.mcp.connection import Session
 from codex_py.protocol.json_fields import JsonObject, object_field, objects, text_field
+from codex_py.protocol.mcp import RequestFailed
 
 MAX_TOOLS: Final = 20_000
 MAX_PAGES: Final = 200

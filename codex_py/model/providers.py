@@ -24,6 +24,8 @@ WIRES: Mapping[str, str] = {
     "text": "codex_py.model.chat.wire:ChatWire",
 }
 """The class of each API. `text` is `chat` for models that cannot call tools; see `Profile.tools`."""
+TEXT_TOOLS: Final = "codex_py.model.text.wire:TextToolsWire"
+"""The wire around another one for models that write their calls as text."""
 _TYPE_NAMES = {bool: "boolean", str: "string", list[str]: "list", Mapping[str, Any]: "table"}
 _ENDPOINTS: Mapping[str, str] = {
     "responses": "/responses",

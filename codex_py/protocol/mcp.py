@@ -10,6 +10,21 @@ McpFailure: TypeAlias = Literal[
 ]
 """Why a server is not available: its program cannot be started, or exited; it did not start in time; it answered
 with an HTTP error; nothing listens at its address; it broke the protocol."""
+FailureCode: TypeAlias = Literal["McpError", "ConnectionLost", "SessionLost", "Timeout"]
+
+
+class RequestFailed(Exception):
+    """A request has no result; the message says why.
+
+    Attributes:
+        code: `McpError` the server answered with an error or not validly, `ConnectionLost` the connection
+            ended before an answer, `SessionLost` the server no longer knew the session and so did nothing,
+            `Timeout`.
+    """
+
+    def __init__(self, message: str, code: FailureCode = "McpError") -> None:
+        super().__init__(message)
+        self.code: FailureCode = code
 
 
 @frozen

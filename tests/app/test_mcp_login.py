@@ -18,9 +18,8 @@ from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.config.config import Config, load_config
 from codex_py.errors import CodexError
 from codex_py.mcp import login
-from codex_py.mcp.connection import RequestFailed
 from codex_py.mcp.server import McpServer
-from codex_py.protocol.mcp import DecliningElicitor
+from codex_py.protocol.mcp import DecliningElicitor, RequestFailed
 from tests.mcp.servers.oauth import OAuthMcpServer, oauth_mcp_server
 
 NO_HEADERS: Mapping[str, str] = {}

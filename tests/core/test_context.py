@@ -10,7 +10,6 @@ from codex_py.core.context import (
     initial_items,
     permissions_instructions,
     timezone_name,
-    user_shell,
 )
 from codex_py.instructions import instruction_text
 from codex_py.protocol.approval import (
@@ -134,16 +133,6 @@ def test_permissions_name_the_network_and_the_writable_folders():
     assert instruction_text("permissions/network-enabled.md") in permissions_instructions(
         full, ApprovalPolicy.NEVER, CWD
     )
-
-
-def test_the_users_shell_is_one_that_speaks_sh_and_can_be_run(tmp_path: Path):
-    zsh = tmp_path / "zsh"
-    zsh.touch(mode=0o755)
-    assert user_shell({"SHELL": str(zsh)}) == str(zsh)
-    zsh.chmod(0o644)
-    for shell in (str(zsh), "zsh", "/usr/bin/fish", "/bin/false", ""):
-        assert Path(user_shell({"SHELL": shell})).name in {"bash", "sh", "zsh", "dash"}
-        assert user_shell({"SHELL": shell}) != shell
 
 
 def test_the_time_zone_has_an_iana_name():

@@ -45,7 +45,7 @@ NOT_BEFORE_THE_REQUEST = {
     *NOT_IN_A_PLAIN_TURN,
     *BEHIND_THE_REQUEST,
     *("httpcore", "importlib.metadata", "pydantic", "pydantic_core"),
-    *("codex_py.tools.base", "codex_py.app.features.loop_guard"),
+    "codex_py.tools.base",
 }
 
 MORE_THAN_SOCKETS_HOLD = 16_000_000
@@ -101,7 +101,7 @@ def test_hooks_before_the_first_request_need_no_heavy_import(
     bypass = "--dangerously-bypass-hook-trust"
     loaded = imports_before_the_request(place, tmp_path, bypass)
     assert {"codex_py.app.features.hooks.runs", "codex_py.process.piped"} <= loaded
-    heavy = {"codex_py.app.features.hooks.calls", *NOT_BEFORE_THE_REQUEST} - {"codex_py.process"}
+    heavy = NOT_BEFORE_THE_REQUEST - {"codex_py.process"}
     assert among(heavy, loaded) == set()
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from codex_py.mcp.connection import RequestFailed
 from codex_py.mcp.settings import HttpTransport, ServerSettings
+from codex_py.protocol.mcp import RequestFailed
 from tests.support.mcp import started
 from tests.support.mcp_http import HttpMcpServer, http_mcp_server
 

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from codex_py.errors import CodexError
-from codex_py.mcp.connection import RequestFailed
 from codex_py.mcp.settings import ServerSettings, StdioTransport
 from codex_py.mcp.tools import MAX_PAGES
-from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
+from codex_py.protocol.mcp import Elicitation, ElicitationAnswer, RequestFailed
 from tests.support.lifeline import Lifeline
 from tests.support.mcp import ODD_SERVER, ScriptedElicitor, started
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from codex_py.errors import ToolError
-from codex_py.mcp.connection import RequestFailed
+from codex_py.protocol.mcp import RequestFailed
 
 ROOT = Path(__file__).parent.parent.parent
 _WITH_CODE = {"ToolError", "CallRefused", "ToolOutput", "RequestFailed", "coded_text"}

@@ -6,18 +6,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from codex_py.app.export.document import Document
+from codex_py.app.export.markdown import markdown
 from codex_py.app.export.redaction import Redactor, map_texts
-from codex_py.app.loading import load
 from codex_py.errors import UsageError
 from codex_py.protocol.event_data import item_data, plain_data
 from codex_py.version import __version__
 
-FORMS = {
-    "md": "codex_py.app.export.markdown:markdown",
-    "json": "codex_py.app.export.forms:json_document",
-    "html": "codex_py.app.export.page:page",
-}
-"""The writer of each form."""
+FORMS = ("md", "json", "html")
 
 Writer: TypeAlias = Callable[[Document], Iterator[str]]
 
@@ -32,8 +27,11 @@ def writer_for(path: Path | None, form: str | None = None) -> Writer:
     form = form or {"": "md", "markdown": "md", "htm": "html"}.get(suffix, suffix)
     if form not in FORMS:
         raise UsageError(f"name a file that ends with .{', .'.join(FORMS)}, not {path}")
-    # The page needs a reader of Markdown, which takes 40 ms.
-    return load(FORMS[form])
+    if form == "html":
+        from codex_py.app.export.page import page  # 25 ms
+
+        return page
+    return json_document if form == "json" else markdown
 
 
 def without_keys(

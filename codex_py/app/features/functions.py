@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from codex_py.app.loading import load
 from codex_py.protocol.dispatch import Tool
 from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
 from codex_py.tools.python.function import PythonFunction, tool
@@ -19,8 +18,9 @@ def functions(tools: Sequence[Callable[..., Any]]) -> Feature:
 
     def feature(thread: Thread) -> Extension:
         def make(function: PythonFunction[..., Any]) -> Tool[Any]:
-            detail = thread.settings.image_detail
-            return load("codex_py.tools.python.call:PythonTool")(function, image_detail=detail)
+            from codex_py.tools.python.call import PythonTool  # 1 ms behind the tools
+
+            return PythonTool(function, image_detail=thread.settings.image_detail)
 
         return Extension(tools=[OfferedTool(f.name, partial(make, f), f.spec) for f in made])
 

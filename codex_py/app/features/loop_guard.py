@@ -1,12 +1,13 @@
-"""Stops a model that makes the same calls with the same results in one response after another."""
+"""Stops a model that makes the same calls with the same results in one response after another. LIGHT."""
 
 import json
 import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from codex_py.app.options import SessionSetup
 from codex_py.errors import CodexError, ExitCode
-from codex_py.protocol.extension import Thread
+from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.prompts import Note
 
 _NOTE_AFTER: Final = 3
@@ -14,27 +15,32 @@ _STOP_AFTER: Final = 10
 _WAITS: Final = ("write_stdin", "wait_agent")
 """Tools that wait for something: their calls are meant to be repeated."""
 _COMPARED: Final = ("type", "namespace", "name", "arguments", "input", "action", "output")
-_VOLATILE: Final = re.compile(r"\b(?:Wall time: [\d.]+|Chunk ID: \w+|session ID \d+)")
+_VOLATILE: Final = r"\b(?:Wall time: [\d.]+|Chunk ID: \w+|session ID \d+)"
 
 
 class LoopGuard:
     """Compares the calls of each response, as a whole, with those of the one before."""
 
-    def __init__(self, thread: Thread) -> None:
-        self._thread = thread
-        self._seen = len(thread.items)
+    def __init__(self, _: SessionSetup) -> None:
+        self._seen: int | None = None
+        """The length of the history at the last request of this session."""
         self._turn = ""
         self._last: object = None
         self._times = 0
 
-    def before_request(self) -> Sequence[Note]:
+    def __call__(self, thread: Thread) -> Extension:
+        self._thread = thread
+        return Extension(before_request=self._before_request)
+
+    async def _before_request(self) -> Sequence[Note]:
         """A note to the model if the same calls came `_NOTE_AFTER` times in a row.
 
         Raises:
             CodexError: they came `_STOP_AFTER` times in a row.
         """
         items, turn = self._thread.items, self._thread.turn
-        new, self._seen = items[self._seen :], len(items)
+        new = () if self._seen is None else items[self._seen :]
+        self._seen = len(items)
         if turn is not None and turn.id != self._turn:
             self._turn, self._times = turn.id, 0
         found: list[dict[str, Any]] = [json.loads(each) for each in new if b'"call_id"' in each]
@@ -48,7 +54,7 @@ class LoopGuard:
         calls = [[str(item.get(key)) for key in _COMPARED] for item in found]
         for fields in calls:
             # The same output has different times.
-            fields[-1] = _VOLATILE.sub("", fields[-1])
+            fields[-1] = re.sub(_VOLATILE, "", fields[-1])
         self._times = self._times + 1 if self._times and calls == self._last else 1
         self._last = calls
         if self._times >= _STOP_AFTER:

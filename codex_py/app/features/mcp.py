@@ -13,7 +13,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-from codex_py.app.loading import load
 from codex_py.app.mcp_login import session_auth
 from codex_py.app.options import SessionSetup
 from codex_py.app.user_programs import user_programs
@@ -24,7 +23,7 @@ from codex_py.mcp.servers import McpServers
 from codex_py.mcp.settings import HttpTransport, ServerSettings, StdioTransport
 from codex_py.process.guardian import Guardian
 from codex_py.process.piped import PipedProcess
-from codex_py.protocol.extension import Extension, Thread
+from codex_py.protocol.extension import Extension, Thread, ToolFinder
 from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
 from codex_py.protocol.tools import ToolSpec
 from codex_py.tools.mcp.catalogue import McpCatalogue
@@ -117,13 +116,15 @@ class McpFeature(McpServers):
         # The first session owns the servers; the others are its children.
         around_session = nullcontext if self._has_session else self._around_session
         self._has_session = True
-        return Extension(
-            around_session=around_session,
-            wrap_model=partial(self._wrap_model, catalogue),
-            find_tool=lambda: load("codex_py.tools.mcp.tool:mcp_tool_finder")(
-                self, self.configs, catalogue, thread.settings.image_detail
-            ),
-        )
+
+        def find_tool() -> ToolFinder:
+            from codex_py.tools.mcp.tool import mcp_tool_finder  # 5 ms behind the tools
+
+            detail = thread.settings.image_detail
+            return mcp_tool_finder(self, self.configs, catalogue, detail)
+
+        wrap_model = partial(self._wrap_model, catalogue)
+        return Extension(around_session=around_session, wrap_model=wrap_model, find_tool=find_tool)
 
     def for_child(self, setup: SessionSetup) -> "McpFeature":  # noqa: ARG002
         """The servers of a session are those of its children, too."""

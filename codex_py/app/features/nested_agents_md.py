@@ -1,7 +1,4 @@
-"""The AGENTS.md of folders that the session did not start in: told when a call first leads there.
-
-Loaded with the tools, behind the first request.
-"""
+"""The AGENTS.md of folders that the session did not start in: told when a call first leads there. LIGHT."""
 
 import os
 import re
@@ -14,7 +11,7 @@ from codex_py.app.options import SessionSetup
 from codex_py.config.paths import folders_between
 from codex_py.core.agents_md import agents_md
 from codex_py.protocol.dispatch import Dispatch, ToolUse, changed_paths
-from codex_py.protocol.extension import Thread
+from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note, context_texts
 from codex_py.protocol.tools import ToolOutput
@@ -23,7 +20,7 @@ _OPENING: Final = "<note>\n# AGENTS.md instructions for "
 _FULL: Final = (
     "The model is not told the AGENTS.md of further folders: `project_doc_max_bytes` is used up."
 )
-_WORD: Final = re.compile(r"[^\s'\"`|&;<>()=:,*?{}\[\]$\\]+")
+_WORD: Final = r"[^\s'\"`|&;<>()=:,*?{}\[\]$\\]+"
 _MAX_CHARACTERS: Final = 8_192
 _MAX_WORDS: Final = 100
 """Words of a command that are tried as paths; each costs a look at the disk."""
@@ -32,10 +29,9 @@ _NAMING: Final = ("cmd", "command", "path")
 
 
 class NestedAgentsMd:
-    def __init__(self, setup: SessionSetup, thread: Thread) -> None:
+    def __init__(self, setup: SessionSetup) -> None:
         self._config = config = setup.config
         self._warn = setup.warn
-        self._thread = thread
         self._folders = folders_between(config.project_root, config.cwd)
         self._top = f"{self._folders[0]}/".replace("//", "/")
         self._looked_at: set[str] = set()
@@ -43,7 +39,14 @@ class NestedAgentsMd:
         self._seen: tuple[int, EncodedItem] | None = None
         """The length of the history when it was last looked at, and its last item then."""
 
-    def wrap_dispatch(self, inner: Dispatch) -> Dispatch:
+    def __call__(self, thread: Thread) -> Extension:
+        self._thread = thread
+        return Extension(
+            wrap_dispatch=self._wrap_dispatch,
+            context=lambda occasion: nested_notes(thread.items) if occasion == "compact" else (),
+        )
+
+    def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
         async def dispatch(use: ToolUse) -> ToolOutput:
             output = await inner(use)
             self._follow_history()
@@ -117,6 +120,6 @@ def _touched(use: ToolUse) -> Iterator[str]:
     for name in _NAMING:
         value: object = getattr(use.params, name, "")
         text = value if isinstance(value, str) else str(value)
-        for word in _WORD.findall(text[:_MAX_CHARACTERS])[:_MAX_WORDS]:
+        for word in re.findall(_WORD, text[:_MAX_CHARACTERS])[:_MAX_WORDS]:
             if not word.startswith(("-", "~")):
                 yield os.path.normpath(f"{base}/{word}" if word[0] != "/" else word)

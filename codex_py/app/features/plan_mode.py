@@ -4,15 +4,14 @@ import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.config import Config
 from codex_py.errors import CallRefused
 from codex_py.instructions import instruction_text
 from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
-from codex_py.protocol.dispatch import Dispatch, ToolContext, ToolUse, changed_paths
+from codex_py.protocol.dispatch import Dispatch, Tool, ToolContext, ToolUse, changed_paths
 from codex_py.protocol.extension import Extension, OfferedTool, Thread
 from codex_py.protocol.mcp import DecliningElicitor
 from codex_py.protocol.messages import decode_json
@@ -145,9 +144,13 @@ class PlanMode:
                 json.loads(instruction_text(f"tools/{_TOOL}.json")),
             )
         asker = "codex-py" if thread.parent is None else thread.parent.nickname
-        kind = "codex_py.tools.user_input:RequestUserInput"
-        arguments = (setup.elicitor, asker, unavailable, thread.abort)
-        return OfferedTool(_TOOL, lambda: load(kind)(*arguments), spec)
+
+        def tool() -> Tool[Any]:
+            from codex_py.tools.user_input import RequestUserInput  # 1 ms behind the tools
+
+            return RequestUserInput(setup.elicitor, asker, unavailable, thread.abort)
+
+        return OfferedTool(_TOOL, tool, spec)
 
 
 def _refuse_changes(use: ToolUse) -> None:

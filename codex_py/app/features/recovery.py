@@ -1,91 +1,76 @@
 """Goes on with a turn whose provider fails or refuses something; see `model_chain`, which is loaded then. LIGHT."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
-from codex_py.app.loading import load
 from codex_py.app.model import configured_provider
 from codex_py.app.options import SessionSetup
 from codex_py.errors import ModelError
-from codex_py.protocol.extension import Compaction, Extension, Thread, TurnStop
+from codex_py.protocol.extension import Extension, Thread, TurnStop
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
 
 
 class Recovery:
+    """Passes on to a `ModelChain`, once there is one."""
+
     def __init__(self, setup: SessionSetup) -> None:
+        self._setup = setup
+        self._chain = None
+        self._prompt: Prompt | None = None
+
+    def __call__(self, thread: Thread) -> Extension:
         """
         Raises:
             ConfigError: there is no such provider, or a fallback is configured wrongly.
         """
-        self._setup = setup
-        self._provider = configured_provider(setup.config, setup.environment)
-        if setup.config.model_fallbacks:
-            load("codex_py.app.features.model_chain:fallbacks")(setup)
-
-    def __call__(self, thread: Thread) -> Extension:
-        self._recovery = recovery = _ThreadRecovery(self._setup, thread)
-        if self._setup.config.model_fallbacks or self._provider.profile.tools == "text":
-            recovery.load()
+        self._thread = thread
+        config = self._setup.config
+        provider = configured_provider(config, self._setup.environment)
+        if config.model_fallbacks or provider.profile.tools == "text":
+            self._loaded()
         return Extension(
-            wrap_model=recovery.wrap_model,
-            recover=recovery.recover,
-            before_request=recovery.before_request,
-            before_stop=recovery.before_stop,
-            around_compaction=recovery.around_compaction,
-            turn_facts=recovery.turn_facts,
+            wrap_model=self._wrap_model,
+            recover=self._recover,
+            before_request=self._before_request,
+            before_stop=self._before_stop,
+            # A summary calls nothing.
+            around_compaction=lambda _: (
+                self._chain.strikes.ignored() if self._chain else nullcontext()
+            ),
+            turn_facts=self._turn_facts,
         )
 
     @property
     def in_use(self) -> tuple[str, str]:
         """The provider and the model that get the next request."""
-        return self._recovery.in_use
+        settings = self._thread.settings
+        return self._chain.in_use if self._chain else (settings.provider, settings.model)
 
-
-class _ThreadRecovery:
-    """Passes on to a chain of models, once there is one."""
-
-    def __init__(self, setup: SessionSetup, thread: Thread) -> None:
-        self._setup = setup
-        self._thread = thread
-        self._chain: Any = None
-        self._prompt: Prompt | None = None
-
-    def load(self) -> Any:
+    def _loaded(self):
         if self._chain is None:
-            make = load("codex_py.app.features.model_chain:ModelChain")
-            self._chain = make(self._setup, self._thread)
+            from codex_py.app.features.model_chain import ModelChain  # 5 ms
+
+            self._chain = ModelChain(self._setup, self._thread)
         return self._chain
 
-    @property
-    def in_use(self) -> tuple[str, str]:
-        settings = self._thread.settings
-        return (settings.provider, settings.model) if self._chain is None else self._chain.in_use
-
-    def wrap_model(self, model: ModelStream) -> ModelStream:
+    def _wrap_model(self, model: ModelStream) -> ModelStream:
         def stream(prompt: Prompt) -> AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]:
             self._prompt = prompt
-            return model(prompt) if self._chain is None else self._chain.stream(model, prompt)
+            return self._chain.stream(model, prompt) if self._chain else model(prompt)
 
         return stream
 
-    async def recover(self, error: ModelError, retries_left: int) -> bool:
-        if self._prompt is None:
-            return False
-        return self.load().recover(error, retries_left, self._prompt)
+    async def _recover(self, error: ModelError, retries_left: int) -> bool:
+        prompt = self._prompt
+        return prompt is not None and self._loaded().recover(error, retries_left, prompt)
 
-    async def before_request(self) -> Sequence[Note]:
-        return () if self._chain is None else self._chain.before_request()
+    async def _before_request(self) -> Sequence[Note]:
+        return self._chain.before_request() if self._chain else ()
 
-    async def before_stop(self, _: TurnStop) -> Note | None:
-        return None if self._chain is None else self._chain.before_stop()
+    async def _before_stop(self, _: TurnStop) -> Note | None:
+        return self._chain.before_stop() if self._chain else None
 
-    @asynccontextmanager
-    async def around_compaction(self, _: Compaction) -> AsyncGenerator[None]:
-        # A summary calls nothing.
-        with nullcontext() if self._chain is None else self._chain.strikes.ignored():
-            yield
-
-    def turn_facts(self) -> Mapping[str, Any]:
-        return {} if self._chain is None else self._chain.turn_facts()
+    def _turn_facts(self) -> Mapping[str, Any]:
+        return self._chain.turn_facts() if self._chain else {}

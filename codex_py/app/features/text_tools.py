@@ -1,7 +1,7 @@
 """Tells a model that writes its calls as text what is wrong with a block that could not be read. LIGHT."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from codex_py.errors import CodexError
 from codex_py.model.text.format import FORMAT_REMINDER
@@ -33,8 +33,8 @@ class FormatStrikes:
                 self._mistake = event.mistake
             yield event
 
-    @contextmanager
-    def ignored(self) -> Generator[None]:
+    @asynccontextmanager
+    async def ignored(self) -> AsyncGenerator[None]:
         """Ignore mistakes of the responses meanwhile."""
         mistake = self._mistake
         try:

@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.app.session_tools import SessionTools
 from codex_py.errors import CodexError
@@ -41,8 +40,8 @@ class Undo:
         self._setup = setup
         self._top = top or self
         self._is_on = setup.config.features.get("undo") is not False
-        self._recorder: Any = None
-        """The `TurnRecorder`: loaded with the tools, in 10 ms."""
+        self._recorder = None
+        """The `TurnRecorder`: loaded with the tools."""
         self._lock = asyncio.Lock()
         self._running = 0
         """The number of running calls and hooks that may change files."""
@@ -213,16 +212,16 @@ class Undo:
             self._copying = None
         self._settle()
         end = partial(
-            self._recorder.end_turn,
+            self._loaded().end_turn,
             len(self._thread.past_prompts()),
             is_new=turn.prompt is not None,
             is_kept=self._is_on and self._top is self,
         )
         try:
             self._diff = await self._in_thread(end)
-            if self._recorder.loss is not None:
+            if self._loaded().loss is not None:
                 self._thread.warn(
-                    f"What commands changed in this turn cannot be undone: {self._recorder.loss}."
+                    f"What commands changed in this turn cannot be undone: {self._loaded().loss}."
                 )
         except (CodexError, OSError) as error:
             self._thread.warn(f"What this turn changed cannot be undone: {error}")
@@ -235,11 +234,13 @@ class Undo:
     def _turn_facts(self) -> Mapping[str, Any]:
         return {"diff": self._diff} if self._diff else {}
 
-    def _loaded(self) -> Any:
+    def _loaded(self):
         if self._recorder is None:
+            from codex_py.patch.turns import TurnRecorder  # 8 ms behind the tools
+
             assert self._thread is not None
             config, options = self._setup.config, self._setup.options
-            self._recorder = load("codex_py.patch.turns:TurnRecorder")(
+            self._recorder = TurnRecorder(
                 config.home,
                 config.cwd,
                 self._setup.environment,

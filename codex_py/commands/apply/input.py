@@ -5,7 +5,6 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from codex_py.app.loading import load
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode
 from codex_py.filesystem.reading import NotOrdinary, refuse_extraordinary
@@ -43,8 +42,9 @@ def patch_input(file: str | None, cwd: Path, environment: Mapping[str, str]) -> 
             return PatchInput(read_stdin(), "standard input")
         except OSError as error:
             raise _not_read("from standard input", error.strerror) from error
-    # 40 ms.
-    patch = load("codex_py.app.patching:last_patch")(codex_home(environment), cwd)
+    from codex_py.app.patching import last_patch  # 25 ms
+
+    patch = last_patch(codex_home(environment), cwd)
     return PatchInput(patch.text, f"the last patch of session {patch.thread_id}", patch.cwd)
 
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from codex_py.app.loading import load
 from codex_py.command_line.stopping import Stopped
 from codex_py.commands.apply.input import PatchInput
 from codex_py.errors import CodexError, ExitCode, PatchError
+from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.files.commit import Committed
 from codex_py.patch.formats import Detected
 from codex_py.patch.plan import PatchPlan
@@ -16,8 +16,6 @@ from codex_py.protocol.patched_file import PatchedFile
 from codex_py.streams.standard import OutputStream, print_json, print_out
 from codex_py.streams.terminal import Style, printable, wants_color
 
-_WRITER = "codex_py.patch.diff.writer:git_diff"
-"""Loaded if a diff is shown: 4 ms with `difflib`."""
 _LONG_BYTES = 256 * 1024
 """Size of a patch from which on progress is shown."""
 _COLORS = {"+": "green", "-": "red", "@": "cyan"}
@@ -113,7 +111,7 @@ class Report:
             summary = f"{fits}. It would update the following files:\n{files}"
         if not self._on_terminal:
             return print_out(summary)
-        diff: str = printable(load(_WRITER)(plan.changes, cwd))
+        diff = printable(git_diff(plan.changes, cwd))
         lines = [self._colored(line) for line in diff.split("\n")]
         return print_out("\n".join(lines) + printable(summary))
 

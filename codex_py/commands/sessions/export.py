@@ -9,9 +9,10 @@ from typing import BinaryIO
 
 from codex_py.app.export.document import read_document
 from codex_py.app.export.forms import FORMS, without_keys, writer_for
-from codex_py.app.loading import load
 from codex_py.command_line.parser import OneOf, working_folder
 from codex_py.command_line.subcommand import command_parser, required
+from codex_py.commands.sessions.portable_export import export_portable
+from codex_py.commands.sessions.portable_import import import_portable
 from codex_py.commands.sessions.run import named_session
 from codex_py.config.paths import codex_home, project_root
 from codex_py.errors import CodexError, UsageError
@@ -55,7 +56,6 @@ def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     options = parser.parse_args(list(argv))
     source = required(options.file, "file: codex-py sessions import FILE")
     cwd, home = working_folder(options.cwd), codex_home(environment)
-    import_portable = load("codex_py.commands.sessions.portable_import:import_portable")
     found = import_portable(Path(source).absolute(), cwd, home, environment)
     if found.thread_id != found.exported_id:
         tell(f"Session {found.exported_id} is here already; this is a copy of it.")
@@ -73,9 +73,7 @@ def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def _export_portable(session: Path, path: Path, environment: Mapping[str, str]) -> int:
     with _opened(path) as file:
-        notes = load("codex_py.commands.sessions.portable_export:export_portable")(
-            session, environment, file
-        )
+        notes = export_portable(session, environment, file)
     for note in notes:
         tell(note)
     return 0

@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 
-from codex_py.app.loading import load
 from codex_py.command_line.arguments import Arguments, exec_target, require_images
 from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.streams.standard import OutputStream, is_pipe, read_all
@@ -60,9 +59,10 @@ def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
             # As in Codex, which leaves standard input alone where a thread goes on.
             piped=target.resume is None and not target.resume_last,
         )
-    # This takes some 80 ms, in which an open pipe may already say something.
-    make = load("codex_py.frontends.exec.run:ExecRun")
-    return make(arguments, target, environment, prompt, stderr).run()
+    # Meanwhile an open pipe may already say something.
+    from codex_py.frontends.exec.run import ExecRun  # 80 ms
+
+    return ExecRun(arguments, target, environment, prompt, stderr).run()
 
 
 def start_reading(

@@ -15,16 +15,16 @@ from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from codex_py.app.loading import load
 from codex_py.app.options import SessionOptions
-from codex_py.app.session import open_session
+from codex_py.app.session import TurnResult, open_session
 from codex_py.app.settings import configured_choices
 from codex_py.command_line.arguments import Arguments, SessionTarget
 from codex_py.command_line.configuration import load_exec_config
-from codex_py.core.session_turn import TurnResult
 from codex_py.errors import CodexError, ExitCode
 from codex_py.filesystem.reading import real_path
+from codex_py.frontends.exec.answers import Answers
 from codex_py.frontends.exec.human import HumanText
 from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session
@@ -36,8 +36,6 @@ from codex_py.protocol.plans import proposed_plan
 from codex_py.streams.standard import READER_LEFT, OutputStream
 from codex_py.streams.terminal import Style, printable, wants_color
 
-_LOAD_SCHEMA = "codex_py.app.output_schema:load_schema"
-_ANSWERS = "codex_py.frontends.exec.answers:Answers"
 _COLLECT_AFTER_S = 0.3
 """By now everything is imported, and a short run is over."""
 _LINE_BREAKS = (
@@ -65,8 +63,7 @@ class ExecRun:
         self.config = load_exec_config(arguments, environment)
         self._add_dirs = tuple(self.config.cwd / name for name in arguments.add_dir)
         schema, message = arguments.output_schema, arguments.output_last_message
-        # jsonschema takes 60 ms to load.
-        self.schema = load(_LOAD_SCHEMA)(Path(schema)) if schema is not None else None
+        self.schema = _read_schema(schema) if schema is not None else None
         root = self.config.project_root or self.config.cwd
         self.message_file = LastMessageFile(Path(message), root) if message is not None else None
         self.arguments, self.target, self.environment = arguments, target, environment
@@ -74,7 +71,7 @@ class ExecRun:
         self.interruption = Interruption()
         self.elicitor: Elicitor | None = None
         if arguments.answers is not None:
-            self.elicitor = load(_ANSWERS)(Path(arguments.answers), self._warn_in_session)
+            self.elicitor = Answers(Path(arguments.answers), self._warn_in_session)
         style = Style(color=wants_color(arguments.color, environment, isatty=os.isatty(2)))
         shows = not self.config.hide_agent_reasoning
         self.human = None if arguments.json else HumanText(stderr, style, show_reasoning=shows)
@@ -210,6 +207,12 @@ class ExecRun:
         if self.stdout.reader_left:
             return READER_LEFT
         raise CodexError(f"Failed to write to standard output: {failure.strerror}", code="stdout")
+
+
+def _read_schema(file: str) -> Any:
+    from codex_py.app.output_schema import load_schema  # 55 ms
+
+    return load_schema(Path(file))
 
 
 def _collect_garbage() -> None:

@@ -11,9 +11,8 @@ from typing import Any
 from mcp_types import CallToolResult
 
 from codex_py.app.options import SessionOptions
-from codex_py.app.session import open_session
+from codex_py.app.session import Session, open_session
 from codex_py.config.config import Config
-from codex_py.core.session import Session
 from codex_py.errors import CodexError
 from codex_py.frontends.mcp_server.client import Call
 from codex_py.frontends.mcp_server.tools import tool_result

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prompt_toolkit.formatted_text import ANSI, split_lines, to_formatted_text
 
+from codex_py.app.features.agents.child import Child
 from codex_py.app.thread import thread_items
 from codex_py.app.views.item_text import script_of
 from codex_py.frontends.tui.fitting import Fragments, joined, panel_size, shortened, wrapped
@@ -16,9 +17,6 @@ from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol import events
 from codex_py.streams.terminal import printable
-
-if TYPE_CHECKING:
-    from codex_py.app.features.agents.child import Child
 
 _MOST_SHOWN = 1_000
 """Characters of the last that an agent said."""
@@ -60,7 +58,7 @@ class AgentNews:
         self.reader(event)
 
 
-def agent_row(agent: "Child", news: AgentNews) -> "Row[Child]":
+def agent_row(agent: Child, news: AgentNews) -> Row[Child]:
     def note() -> str:
         last = " ".join(printable(news.last[:_MOST_SHOWN]).split())
         parts = [agent.state.status.replace("_", " "), f"{news.tokens:,} tokens", last]
@@ -78,7 +76,7 @@ class AgentReader(Panel[None]):
 
     def __init__(
         self,
-        agent: "Child",
+        agent: Child,
         news: AgentNews,
         start: Callable[[Coroutine[Any, Any, None]], None],
         renderer: Renderer,
@@ -136,7 +134,7 @@ class AgentReader(Panel[None]):
         self.changed()
 
 
-def _name(agent: "Child") -> str:
+def _name(agent: Child) -> str:
     return printable(f"{agent.nickname} ({agent.role})" if agent.role else agent.nickname)
 
 

@@ -10,11 +10,9 @@ from typing import Any, Final
 from codex_py.app.features.plan_mode import PlanMode
 from codex_py.app.model import missing_key
 from codex_py.app.options import SessionOptions
-from codex_py.app.session import open_session
+from codex_py.app.session import Session, TurnResult, open_session
 from codex_py.app.settings import model_of_provider
 from codex_py.config.skills import find_skills
-from codex_py.core.session import Session
-from codex_py.core.session_turn import TurnResult
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.markdown import Markdown

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from codex_py.app.features.agents.feature import SubAgents
+from codex_py.app.session import Session
 from codex_py.app.thread import thread_items
-from codex_py.core.session import Session
 from codex_py.errors import SessionError
 from codex_py.frontends.tui.agents import AgentNews
 from codex_py.frontends.tui.cells.item import user_cell

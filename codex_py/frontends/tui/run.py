@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,6 @@ from prompt_toolkit import layout
 from prompt_toolkit.input import create_input
 from prompt_toolkit.layout.controls import FormattedTextControl
 
-from codex_py.app.loading import load
 from codex_py.command_line.arguments import Arguments, require_images, terminal_target
 from codex_py.command_line.configuration import load_session_config
 from codex_py.command_line.parser import working_folder
@@ -23,7 +22,7 @@ from codex_py.frontends.tui.composer import composer_window
 from codex_py.frontends.tui.fitting import Fragments, fit, joined
 from codex_py.frontends.tui.keys import program_keys
 from codex_py.frontends.tui.output import TerminalWriter
-from codex_py.frontends.tui.surface import Launch, Surface
+from codex_py.frontends.tui.surface import Launch, LoadedHalf, Surface
 from codex_py.frontends.tui.theme import PROMPT, terminal_theme
 from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session
 from codex_py.streams.standard import OutputStream, tell
@@ -31,8 +30,6 @@ from codex_py.streams.terminal import printable
 from codex_py.version import __version__
 
 _DRAIN_S = 1.0
-_LOADED = "codex_py.frontends.tui.loaded:Loaded"
-"""300 ms: more than the first frame takes."""
 _LEAST_ROWS = 3
 """Of what is under way, however low the screen is."""
 _OTHER_ROWS = 8
@@ -93,7 +90,7 @@ async def _run(launch: Launch) -> int:
     config = launch.config
     wanted = config.values.get("tui", {}).get("theme")
     theme = terminal_theme(launch.environment, wanted, cwd=str(config.cwd))
-    surface = Surface(launch, theme, writer, create_input(), lambda own: load(_LOADED)(own))
+    surface = Surface(launch, theme, writer, create_input(), lambda own: _other_half()(own))
     keys = program_keys(surface)
     surface.screen.show(_layout(surface), keys, surface.status.title)
     processor = surface.screen.app.key_processor
@@ -137,9 +134,15 @@ async def _shown(surface: Surface) -> str:
 
 async def _begin(surface: Surface) -> None:
     # While the user looks at the first frame.
-    await asyncio.to_thread(load, _LOADED)
+    await asyncio.to_thread(_other_half)
     gc.enable()
     await surface.half().begin()
+
+
+def _other_half() -> Callable[[Surface], LoadedHalf]:
+    from codex_py.frontends.tui.loaded import Loaded  # 300 ms: more than the first frame takes
+
+    return Loaded
 
 
 def _layout(surface: Surface) -> layout.AnyContainer:

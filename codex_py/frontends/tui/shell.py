@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from codex_py.app.user_programs import user_shell
 from codex_py.config.config import Config
-from codex_py.core.context import user_shell
 from codex_py.errors import CodexError
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions

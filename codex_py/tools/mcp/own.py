@@ -12,12 +12,12 @@ from typing import Any
 from pydantic import Field
 
 from codex_py.errors import ToolError
-from codex_py.mcp.connection import RequestFailed
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.tools import read_pages
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.json_fields import objects
+from codex_py.protocol.mcp import RequestFailed
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ChangesNothing, ToolParams

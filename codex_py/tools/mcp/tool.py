@@ -9,11 +9,11 @@ from pydantic import RootModel
 
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ToolError
-from codex_py.mcp.connection import RequestFailed
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.tools import ServerTool
 from codex_py.protocol.dispatch import Tool, ToolContext
+from codex_py.protocol.mcp import RequestFailed
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.mcp.approval import approve_call, needs_approval, refusal
 from codex_py.tools.mcp.catalogue import McpCatalogue

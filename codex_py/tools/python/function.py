@@ -120,8 +120,8 @@ def tool(
     text, about = _read_docstring(inspect.getdoc(described) or "")
     parameters = _parameters(function, name)
     if (schema := _plain_schema(parameters.values(), about)) is None:
-        # Loads pydantic (60 ms), which describes the other types.
-        from codex_py.tools.python.arguments import arguments_schema  # noqa: PLC0415
+        # pydantic describes the other types.
+        from codex_py.tools.python.arguments import arguments_schema  # 100 ms
 
         schema = arguments_schema(name, parameters.values(), about)
     spec = FunctionSpec(name, text if description is None else description, schema)

@@ -11,9 +11,9 @@ from itertools import accumulate
 from typing import Any, Final
 
 from codex_py.app.features.agents.family import Family, taking_turns
-from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.definition_folders import role_folders
+from codex_py.protocol.dispatch import Tool
 from codex_py.protocol.extension import Extension, OfferedTool, Thread, TurnStart
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import AGENT_TOOLS, FunctionSpec
@@ -34,14 +34,16 @@ class SubAgents:
         self.setup = setup
         self._settings: Mapping[str, Any] = setup.config.values.get("agents", {})
         self.family = family or Family(self._settings.get("max_threads", 6))
-        self._children: Any = None
+        self._children = None
         """The `Children` of the session: loaded with its tools."""
         self._at_end = AsyncExitStack()
 
     @cached_property
-    def roles(self) -> Any:
+    def roles(self):
         """The `Roles` of the session."""
-        roles = load("codex_py.config.roles:find_roles")(self.setup.config, self.setup.environment)
+        from codex_py.config.roles import find_roles  # 2 ms
+
+        roles = find_roles(self.setup.config, self.setup.environment)
         for warning in roles.warnings:
             self.setup.warn(warning)
         return roles
@@ -55,22 +57,29 @@ class SubAgents:
         if depth >= self._settings.get("max_depth", 1):
             return Extension(wrap_dispatch=wrap_dispatch)
 
-        def tool(name: str) -> Any:
-            if self._children is None:
-                make = load("codex_py.app.features.agents.children:Children")
-                self._children = make(self.setup, self.family, lambda: self.roles, thread)
-                self._at_end.push_async_callback(self._children.aclose)
-            return self._children.tools.get(name.removeprefix(AGENTS_NAMESPACE))
+        def tool(name: str) -> Tool[Any]:
+            return self._loaded(thread).tools[name]
+
+        def find_tool(name: str) -> Tool[Any] | None:
+            return self._loaded(thread).tools.get(name.removeprefix(AGENTS_NAMESPACE))
 
         return Extension(
             wrap_dispatch=wrap_dispatch,
             tools=[OfferedTool(spec.name, partial(tool, spec.name), spec) for spec in _specs(self)],
             # Each is accepted with its namespace, too.
-            find_tool=lambda: tool,
+            find_tool=lambda: find_tool,
             before_request=self._news,
             around_turn=self._around_turn,
             around_session=lambda: self._at_end,
         )
+
+    def _loaded(self, thread: Thread):
+        if self._children is None:
+            from codex_py.app.features.agents.children import Children  # 25 ms behind the tools
+
+            self._children = Children(self.setup, self.family, lambda: self.roles, thread)
+            self._at_end.push_async_callback(self._children.aclose)
+        return self._children
 
     async def _news(self) -> Sequence[Note]:
         return self._children.take_news() if self._children else ()
@@ -97,7 +106,10 @@ def _specs(agents: SubAgents) -> Iterator[FunctionSpec]:
 
 
 def _with_roles(schema: Any, agents: SubAgents) -> Any:
-    texts = [_role_text(role) for role in agents.roles.found.values()]
+    texts = [
+        _role_text(role.name, role.description, role.model, role.reasoning_effort)
+        for role in agents.roles.found.values()
+    ]
     lengths = accumulate(map(len, texts))
     lines = [text for text, n in zip(texts, lengths, strict=True) if n <= _MAX_LISTED_CHARS]
     if left_out := len(texts) - len(lines):
@@ -108,12 +120,12 @@ def _with_roles(schema: Any, agents: SubAgents) -> Any:
     return {**schema, "properties": properties}
 
 
-def _role_text(role: Any) -> str:
-    fixed = {"model": role.model, "reasoning effort": role.reasoning_effort}
+def _role_text(name: str, description: str, model: str | None, effort: str | None) -> str:
+    fixed = {"model": model, "reasoning effort": effort}
     told = [
-        f"Its {name} is {value} and cannot be changed." for name, value in fixed.items() if value
+        f"Its {what} is {value} and cannot be changed." for what, value in fixed.items() if value
     ]
-    return f"{role.name}: {{\n{' '.join([role.description, *told])}\n}}"
+    return f"{name}: {{\n{' '.join([description, *told])}\n}}"
 
 
 def _has_roles(setup: SessionSetup) -> bool:

@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
+from codex_py.app.features.hooks.calls import HookedApprover, HookedCalls
 from codex_py.app.features.hooks.runs import HookRun, HookRuns, ending, notes_of
-from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.hooks import Hook, Hooks, find_hooks
 from codex_py.errors import CodexError, TurnSkipped
@@ -57,11 +57,9 @@ class HooksFeature:
     def __call__(self, thread: Thread) -> Extension:
         runs = HookRuns(self.may_run, self._setup, thread)
         at = _SessionEvents(runs, self._setup, thread)
-        # Not needed before the first request.
-        calls = "codex_py.app.features.hooks.calls"
         return Extension(
-            wrap_dispatch=lambda dispatch: load(f"{calls}:HookedCalls")(runs, dispatch),
-            wrap_approver=lambda approver: load(f"{calls}:HookedApprover")(runs, approver),
+            wrap_dispatch=lambda dispatch: HookedCalls(runs, dispatch),
+            wrap_approver=lambda approver: HookedApprover(runs, approver),
             context=at.context,
             before_prompt=at.before_prompt,
             before_stop=at.before_stop,
