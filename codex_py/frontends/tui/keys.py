@@ -85,7 +85,7 @@ def _add_escape_with_text(
 ) -> None:
     """Have Esc stop the turn also if text came in the same read: it begins as Alt and a letter do.
 
-    A letter alone is Alt's, and so is one with a binding where there is a draft to edit.
+    A letter alone is Alt's, and so is any where there is a draft to edit.
     """
     processor = surface.screen.app.key_processor
 
@@ -98,9 +98,7 @@ def _add_escape_with_text(
         surface.half().interrupt()
         processor.feed(event.key_sequence[-1], first=True)
 
-    may_be_text = composing & Condition(is_text)
-    bind(keys, "escape+<any>", stop, may_be_text)
-    bind(keys, "escape+<any>", stop, may_be_text & is_empty, eager=True)
+    bind(keys, "escape+<any>", stop, composing & is_empty & Condition(is_text), eager=True)
 
 
 def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) -> None:

@@ -40,7 +40,7 @@ def test_new_sizes_while_text_streams_leave_no_row_too_many_and_none_too_few(
     place: Workplace,
 ) -> None:
     words = "has words enough to be wrapped at the edge of most terminals, and then some more."
-    text = "\n\n".join(f"Part {n} {words}" for n in range(12))
+    text = "\n\n".join(f"Part {n} {words}" for n in range(15))
     sizes = [(60, 24), (100, 24), (50, 20), (120, 40), (80, 12)]
     head, part, *streamed = ev_message(text, pieces=len(sizes) + 1)
     pauses = [Pause() for _ in sizes]
@@ -80,9 +80,11 @@ def test_new_sizes_while_text_streams_leave_no_row_too_many_and_none_too_few(
                 typed += "x"
                 wait_for(f"\u203a {typed}\n")
                 pause.until.set()
-            wait_for("Part 11", without="Working")
+            wait_for("Part 14", without="Working")
             answer = shown().partition("Part 0")[2].partition("\u203a x")[0]
         finally:
             tmux("kill-server")
-    found = [" ".join(each.split()) for each in f"Part 0{answer}".rstrip().split("\n\n")]
-    assert found == text.split("\n\n")
+    parts = f"Part 0{answer}".rstrip().split("\n\n")
+    assert [" ".join(each.split()) for each in parts] == text.split("\n\n")
+    # A row too many.
+    assert not [part for part in parts if part.startswith("\n")]
