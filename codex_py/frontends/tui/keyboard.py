@@ -79,9 +79,10 @@ class KeyParser(Vt100Parser):
             self._is_cooked = False
             # Linux keeps Ctrl-D as a zero byte.
             data = data.replace("\0", "\x04")
-            # Enter is a newline. Several lines may be a paste, which is never sent by itself.
-            is_line = data.find("\n") == len(data) - 1 > 0
-            data = f"{data[:-1]}\r" if is_line else data
+            # Enter is a newline. Several lines may be a paste, which is never sent by itself; a report is no line.
+            line, _, rest = data.partition("\n")
+            is_line = line and "\n" not in rest and rest[:1] in ("", "\x1b")
+            data = data.replace("\n", "\r") if is_line else data
         if self._paste is not None and data in _CTRL_C:
             # Alone it is the key: the mark of the end was lost, and would never come.
             data = _PASTE_END

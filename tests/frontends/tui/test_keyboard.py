@@ -180,6 +180,9 @@ def test_ctrl_d_that_was_typed_before_raw_mode_is_ctrl_d() -> None:
     [
         ("hi\n", ["h", "i", "c-m"]),
         ("hi", ["h", "i"]),
+        ("hi\n\x1b[O", ["h", "i", "c-m"]),
+        ("hi\x1b[O", ["h", "i"]),
+        ("a\nb\x1b[O", ["a", "c-j", "b"]),
         ("\n", ["c-j"]),
         ("a\nb\n", ["a", "c-j", "b", "c-j"]),
         ("a\nb", ["a", "c-j", "b"]),
