@@ -57,7 +57,8 @@ def test_new_sizes_while_text_streams_leave_no_row_too_many_and_none_too_few(
         ).stdout
 
     def shown() -> str:
-        return tmux("capture-pane", "-p", "-J", "-S", "-")
+        lines = tmux("capture-pane", "-p", "-J", "-S", "-").split("\n")
+        return "\n".join(line.rstrip() for line in lines)
 
     def wait_for(text: str, *, without: str = "\0") -> None:
         deadline = time.monotonic() + 30
