@@ -109,7 +109,7 @@ def test_the_last_session_of_the_repository_goes_on_in_a_new_worktree(place: Wor
         assert (again.code, again.events[0]["thread_id"]) == (0, thread)
         assert "/worktrees/" in again.events[0]["worktree"]
         none = place.rerun("--worktree", "resume", "--last", "again")
-        assert (none.code, f"none was recorded in {place.cwd} " in none.err) == (2, True)
+        assert (none.code, f"none was recorded in {place.cwd}" in none.err) == (2, True)
 
 
 def test_commits_that_no_branch_has_are_changes(place: Workplace) -> None:
