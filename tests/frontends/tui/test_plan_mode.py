@@ -243,7 +243,7 @@ def test_a_plan_is_implemented_here(start: Start, place: Workplace) -> None:
     with ScriptedServer([change, says(PLAN), change, says("Made.")]) as server:
         program = start(server)
         planning(program)
-        program.wait_for("apply_patch was not allowed")
+        program.wait_for("Declined the patch of")
         assert "apply_patch failed" not in program.text
         program.wait_for("Yes, implement this plan")
         assert not (place.cwd / "made.txt").exists()
