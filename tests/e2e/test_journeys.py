@@ -24,6 +24,7 @@ from codex_py.testing import (
     ev_function_call,
     ev_message,
 )
+from tests.frontends.tui.terminals import IDLE
 from tests.support.agents import AgentServer, calls, waits
 from tests.support.containers import in_container
 from tests.support.lived_in import (
@@ -38,6 +39,7 @@ from tests.support.lived_in import (
 )
 from tests.support.patching import enveloped
 from tests.support.program import Outcome
+from tests.support.pty_program import PtyProgram
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -143,8 +145,9 @@ def intact(world: World) -> Iterator[World]:
 
 
 def home_of(world: World) -> dict[str, tuple[int, bytes]]:
-    """The home without the project and the configuration of the test."""
-    aside = (str(world.cwd.relative_to(world.home)) + "/", ".codex/config.toml")
+    """The home without the project, the configuration of the test, and the prompts that were typed."""
+    project = str(world.cwd.relative_to(world.home))
+    aside = (f"{project}/", ".codex/config.toml", ".codex/history.jsonl")
     return {
         name: state for name, state in state_of(world.home).items() if not name.startswith(aside)
     }
@@ -471,6 +474,35 @@ def as_git_sees(folder: Path) -> dict[str, Any]:
     inside = ("vendor/lib", "inner/", "code.py")
     shown = [line for line in status if line[:2] in {"1 ", "2 ", "? "}]
     return {**contents, "": [line for line in shown if not line.endswith(inside)]}
+
+
+@in_both
+def test_the_terminal_takes_back_what_it_did(world: World) -> None:
+    before = state_of(world.cwd), git_state(world.cwd)
+    patch = patches("*** Update File: code.py", "@@", "-ONE = 1", "+ONE = 2 ")
+    program = [sys.executable, "-m", "codex_py", "-s", "workspace-write", "Change much"]
+    variables = {**world.environment, "TERM": "xterm-256color"}
+    with model(world, patch, runs(CHANGES_MUCH), says("All of it is done.")):
+        if not world.is_lived_in:
+            trust_project(world)
+        with PtyProgram(program, world.cwd, variables, columns=100, rows=40) as terminal:
+            terminal.wait_for("All of it is done.", timeout_s=60)
+            # The line of a running turn says how to interrupt it.
+            terminal.wait_until(lambda: IDLE in terminal.text and "interrupt" not in terminal.text)
+            assert (world.cwd / "code.py").read_text("utf-8").startswith("ONE = 2")
+            terminal.type("/undo")
+            terminal.wait_for(" /undo")
+            terminal.press("enter")
+            terminal.wait_for("Undid turn 1: ")
+            terminal.press("c-c", "c-c")
+            assert terminal.wait() == 0
+    assert (state_of(world.cwd), git_state(world.cwd)) == before
+
+
+def trust_project(world: World) -> None:
+    with (world.place.home / "config.toml").open("a", encoding="utf-8") as config:
+        config.write(f'[projects.{json.dumps(str(world.cwd))}]\ntrust_level = "trusted"\n')
+    world.trust_hooks()
 
 
 @in_both
