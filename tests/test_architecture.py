@@ -31,7 +31,7 @@ def test_each_diff_applies(diff: str) -> None:
         cwd=ROOT,
         capture_output=True,
         encoding="utf-8",
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert done.stderr == ""

@@ -62,7 +62,7 @@ def test_httpx_loads_without_its_command_line() -> None:
         [sys.executable, "-c", code],
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.stdout == "True\n", done.stderr

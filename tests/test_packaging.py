@@ -40,7 +40,7 @@ def run(installed: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProc
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=120,
         check=False,
     )
 

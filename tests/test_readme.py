@@ -139,7 +139,7 @@ def test_the_library_example_runs_as_it_stands(tmp_path: Path, home: Path, repo:
             cwd=repo,
             env=environment(tmp_path),
             capture_output=True,
-            timeout=30,
+            timeout=120,
             check=False,
         )
     assert done.returncode == 0, done.stderr.decode()
@@ -165,7 +165,7 @@ def test_the_tool_example_runs_as_it_stands(tmp_path: Path, home: Path, repo: Pa
             cwd=repo,
             env=environment(tmp_path),
             capture_output=True,
-            timeout=30,
+            timeout=120,
             check=False,
         )
     assert done.returncode == 0, done.stderr.decode()

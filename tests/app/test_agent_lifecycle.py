@@ -54,7 +54,7 @@ def test_a_message_that_was_not_read_does_not_go_on(place: Workplace) -> None:
     hold = Pause()
 
     def steered(_: Any, ids: list[str]) -> Any:
-        assert hold.reached.wait(20)
+        assert hold.reached.wait(120)
         return calls("send_input", "s1", target=ids[0], message="hurry")
 
     server = AgentServer(
@@ -126,7 +126,7 @@ def test_a_bug_in_one_is_told_and_the_others_are_closed(place: Workplace) -> Non
         children.extend(agents.family.open)
 
     def waits_for_one(_: Any, ids: Sequence[str]) -> Any:
-        assert hold.reached.wait(20)
+        assert hold.reached.wait(120)
         return calls("wait_agent", "w1", targets=ids[:1])
 
     server = AgentServer(

@@ -89,7 +89,7 @@ def talk(
             environment=env,
             **given,
         )
-        async with asyncio.timeout(30), opening as session:
+        async with asyncio.timeout(120), opening as session:
             told.thread_id = session.thread_id
             if work is None:
                 told.result = await session.run_turn("go")
@@ -279,7 +279,7 @@ def test_a_message_reaches_an_agent_at_work_and_one_that_has_answered(place: Wor
     hold = Pause()
 
     def steered(_: Any, ids: list[str]) -> Any:
-        assert hold.reached.wait(20)
+        assert hold.reached.wait(120)
         return calls("send_input", "s1", target=ids[0], message="hurry")
 
     def after(*_: Any) -> Any:
@@ -311,10 +311,10 @@ def test_an_interrupted_agent_takes_up_the_message(place: Workplace) -> None:
 
     def sleeps(*_: Any) -> Any:
         started.set()
-        return calls("exec_command", "slow", cmd="sleep 60", yield_time_ms=60_000)
+        return calls("exec_command", "slow", cmd="sleep 600", yield_time_ms=60_000)
 
     def interrupts(_: Any, ids: list[str]) -> Any:
-        assert started.wait(20)
+        assert started.wait(120)
         return calls("send_input", "s1", target=ids[0], message="stop that", interrupt=True)
 
     server = AgentServer(
@@ -386,7 +386,7 @@ def test_children_stop_when_the_turn_is_interrupted(place: Workplace) -> None:
     hold, waiting = Pause(), threading.Event()
 
     def begins_to_wait(_: Any, ids: list[str]) -> Any:
-        assert hold.reached.wait(20)
+        assert hold.reached.wait(120)
         waiting.set()
         return calls("wait_agent", "w0", targets=ids)
 

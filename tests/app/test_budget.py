@@ -89,7 +89,7 @@ def talk(
         )
         options = SessionOptions(resume=resume)
         opening = open_session(config, options, told.events.append, environment=env)
-        async with asyncio.timeout(30), opening as session:
+        async with asyncio.timeout(120), opening as session:
             told.thread_id, told.budget = session.thread_id, session.feature(BudgetFeature)
             result = await (session.run_turn("go") if work is None else work(session))
             told.result = result
@@ -579,7 +579,7 @@ def test_a_turn_fails_that_did_not_wait_for_a_subagent_that_was_stopped(place: W
             watch([event])
 
         opening = open_session(config, SessionOptions(), sink, environment=env)
-        async with asyncio.timeout(30), opening as session:
+        async with asyncio.timeout(120), opening as session:
             told.result = await session.run_turn("go")
 
     with server:
@@ -592,7 +592,7 @@ def test_a_turn_fails_that_did_not_wait_for_a_subagent_that_was_stopped(place: W
 
 
 def test_the_time_ends_a_running_command(place: Workplace) -> None:
-    told = talk(place, ScriptedServer([runs(1, command="sleep 60; true")]), "max_time=3")
+    told = talk(place, ScriptedServer([runs(1, command="sleep 600; true")]), "max_time=3")
     assert told.error == ("wall_clock", 55)
     server = ScriptedServer([done()], check_prefix=False)
     again = talk(place, server, "max_time=60", resume=told.thread_id)
@@ -614,7 +614,7 @@ def test_no_further_turn_runs_once_a_limit_is_reached(place: Workplace) -> None:
         return await session.run_turn("again")
 
     for budget, code in (("max_time=3", "wall_clock"), ("max_turns=1", "turn_limit")):
-        long = "sleep 60; true" if code == "wall_clock" else "true"
+        long = "sleep 600; true" if code == "wall_clock" else "true"
         server = ScriptedServer([runs(1, command=long)])
         told = talk(place, server, budget, work=work)
         assert (told.error[0], len(server.requests)) == (code, 1)
@@ -649,7 +649,7 @@ def test_the_time_ends_the_wait_before_another_attempt(place: Workplace) -> None
 
 def test_the_time_of_subagents_ends_with_that_of_the_session(place: Workplace) -> None:
     server = AgentServer(
-        [calls("spawn_agent", message="look"), waits()], [runs(1, command="sleep 60; true")]
+        [calls("spawn_agent", message="look"), waits()], [runs(1, command="sleep 600; true")]
     )
     told = talk(place, server, "max_time=1.5")
     assert told.error == ("wall_clock", 55)
@@ -687,7 +687,7 @@ def test_exec_stops_at_each_limit_with_its_exit_code(place: Workplace) -> None:
         ("--max-cost=0.5", 54),
         ("--max-time=4s", 55),
     ):
-        replies = [runs(1, 29_000, "sleep 30; true" if code == 55 else "true"), runs(2, 10)]
+        replies = [runs(1, 29_000, "sleep 600; true" if code == 55 else "true"), runs(2, 10)]
         prices = ["-c", 'model_prices."gpt-5.5"={input=10, output=20}']
         with ScriptedServer(replies) as server:
             outcome = place.run(server, option, *prices, "go")
@@ -697,13 +697,13 @@ def test_exec_stops_at_each_limit_with_its_exit_code(place: Workplace) -> None:
 
 
 def test_a_signal_wins_over_a_limit(place: Workplace) -> None:
-    with ScriptedServer([runs(1, command="sleep 30; true")]) as server:
+    with ScriptedServer([runs(1, command="sleep 600; true")]) as server:
         place.configure(server)
         program = place.start("--max-time=30", "go")
         assert program.stdout is not None
         while (line := program.stdout.readline()) and b"item.started" not in line:
             pass
         program.send_signal(signal.SIGINT)
-        out, _ = program.communicate(timeout=20)
+        out, _ = program.communicate(timeout=120)
     assert program.returncode == 130
     assert out.count(b'"turn.failed"') == 1

@@ -67,7 +67,7 @@ def complete(
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=30,
+        timeout=120,
         check=True,
     )
     assert done.stderr == ""

@@ -34,7 +34,7 @@ def run(
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
         encoding="utf-8",
     )
@@ -55,7 +55,7 @@ def test_the_version_needs_no_imports(tmp_path: Path, environment: dict[str, str
         env=environment,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=True,
         encoding="utf-8",
     )
@@ -197,7 +197,7 @@ def test_closed_descriptors_are_no_reason_to_crash(
         ["/bin/sh", "-c", '"$0" -m codex_py exec --help <&- >&- 2>&-', sys.executable],
         cwd=tmp_path,
         env=environment,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0
@@ -221,7 +221,7 @@ def test_ctrl_c_while_the_prompt_is_awaited_ends_without_a_traceback(
         assert program.stdout is not None
         notice = program.stderr.readline()
         program.send_signal(signal.SIGINT)
-        code = program.wait(30)
+        code = program.wait(120)
         assert (notice, code) == ("Reading prompt from stdin...\n", 130)
         assert (program.stdout.read(), program.stderr.read()) == ("", "")
 

@@ -247,7 +247,7 @@ def test_new_files_go_by_the_umask_and_old_ones_come_back_as_they_were(place: Pl
             env=environment(place.home),
             input=patch.encode(),
             capture_output=True,
-            timeout=30,
+            timeout=120,
             check=False,
             umask=umask,
         )
@@ -494,7 +494,7 @@ def on_terminal(place: Place, *argv: str) -> tuple[int, str]:
             pass
         finally:
             os.close(ours)
-        return program.wait(30), shown.decode().replace("\r\n", "\n")
+        return program.wait(120), shown.decode().replace("\r\n", "\n")
 
 
 def test_help_is_printed(place: Place) -> None:

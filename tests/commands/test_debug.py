@@ -98,7 +98,7 @@ def test_codex_prints_the_same_shape(place: Workplace) -> None:
         env=environment(place.home),
         cwd=place.cwd,
         capture_output=True,
-        timeout=40,
+        timeout=120,
         check=True,
     )
     assert shape(debug(place, "prompt-input", *ARGS)) == shape(json.loads(done.stdout))
@@ -124,7 +124,7 @@ def test_codex_takes_the_catalogue(place: Workplace) -> None:
         env=environment(place.home),
         cwd=place.cwd,
         capture_output=True,
-        timeout=40,
+        timeout=120,
         check=True,
     )
     assert [entry["slug"] for entry in json.loads(done.stdout)["models"]] == listed_models()

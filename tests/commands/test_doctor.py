@@ -171,7 +171,7 @@ def test_the_json_has_the_shape_of_codex(place: Workplace) -> None:
         env=environment(place.home),
         cwd=place.cwd,
         capture_output=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     theirs = json.loads(done.stdout)

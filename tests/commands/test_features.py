@@ -55,7 +55,7 @@ def test_the_table_is_that_of_codex(home: Path, capfd: pytest.CaptureFixture[str
         [str(CODEX), "features", "list"],
         env=environment(home),
         capture_output=True,
-        timeout=40,
+        timeout=120,
         check=True,
     )
     run_list([], environment(home))

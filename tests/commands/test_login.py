@@ -116,7 +116,7 @@ def test_a_key_is_not_typed_into_a_terminal(home: Path) -> None:
         env=environment(home),
         stdin=theirs,
         capture_output=True,
-        timeout=40,
+        timeout=120,
         check=False,
     )
     os.close(ours)
@@ -132,7 +132,7 @@ def test_codex_knows_our_login_and_we_know_that_of_codex(home: Path) -> None:
             env=environment(home),
             input=KEY.encode(),
             capture_output=True,
-            timeout=40,
+            timeout=120,
             check=False,
         )
         return done.stderr.decode()

@@ -273,7 +273,7 @@ def test_a_server_that_works_is_shown_with_its_tools(home: Path) -> None:
         (
             {
                 "command": "sh",
-                "args": ["-c", "echo Hello; exec sleep 30"],
+                "args": ["-c", "echo Hello; exec sleep 600"],
                 "startup_timeout_sec": 4,
             },
             "timed_out",
@@ -335,7 +335,7 @@ def login(home: Path, http: OAuthMcpServer, *, paste: bool = False) -> tuple[int
             program.stdin.flush()
         else:
             httpx.get(back)
-        out, err = program.communicate(timeout=20)
+        out, err = program.communicate(timeout=120)
     return program.returncode, out, err
 
 

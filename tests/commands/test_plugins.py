@@ -146,7 +146,7 @@ def test_the_user_is_asked(home: Path, source: Path) -> None:
             while not program.stderr.readline().startswith(b"Trust it"):
                 pass
             os.write(main, answer)
-            assert program.wait(30) == code
+            assert program.wait(120) == code
         os.close(main)
         os.close(end)
         assert added(home) == names
@@ -295,7 +295,7 @@ def test_a_signal_leaves_nothing(home: Path, source: Path) -> None:
         while not program.stderr.readline().startswith(b"Trust it"):
             pass
         program.send_signal(signal.SIGTERM)
-        assert program.wait(30) == 128 + signal.SIGTERM
+        assert program.wait(120) == 128 + signal.SIGTERM
         assert b"Traceback" not in program.stderr.read()
     os.close(main)
     os.close(end)
@@ -323,7 +323,7 @@ def test_one_of_two_that_are_added_at_once_wins(home: Path, source: Path) -> Non
         )
         for _ in range(4)
     ]
-    assert sorted(program.wait(60) for program in programs) == [0, 1, 1, 1]
+    assert sorted(program.wait(120) for program in programs) == [0, 1, 1, 1]
     assert added(home) == ["tools"]
     assert json.loads(plugin(home, "list", "--json")[1])[0]["error"] is None
 

@@ -198,11 +198,11 @@ def test_a_reader_that_leaves_ends_a_search_quietly(home: Path) -> None:
         assert program.stderr is not None
         program.stdout.close()
         assert program.stderr.read() == b""
-        assert program.wait(20) == 141
+        assert program.wait(120) == 141
 
 
 def test_an_interrupted_search_ends_quietly(home: Path) -> None:
     with searching(home) as program:
         program.send_signal(signal.SIGINT)
-        assert program.communicate(timeout=20)[1] == b""
+        assert program.communicate(timeout=120)[1] == b""
         assert program.returncode == 130

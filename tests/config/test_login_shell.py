@@ -26,7 +26,7 @@ def run(argv: list[str], home: Path) -> tuple[int, str]:
         stderr=subprocess.STDOUT,
         encoding="utf-8",
         check=False,
-        timeout=30,
+        timeout=120,
     )
     return done.returncode, done.stdout
 

@@ -137,7 +137,7 @@ def test_nothing_of_ten_children_runs_on(
             program = place.start("-c", f"agents.max_threads={AT_ONCE}", "go")
             line.wait_until_up(AT_ONCE)
             program.send_signal(number)
-            out, err = program.communicate(timeout=20)
+            out, err = program.communicate(timeout=120)
             line.wait_until_dead()
     assert (
         program.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
@@ -150,7 +150,7 @@ def test_nothing_of_ten_children_runs_on(
 
 def test_children_work_side_by_side(place: Workplace) -> None:
     # Each answers only when all have asked.
-    asked = threading.Barrier(AT_ONCE, timeout=30)
+    asked = threading.Barrier(AT_ONCE, timeout=120)
 
     def together(*_: Any) -> Any:
         asked.wait()

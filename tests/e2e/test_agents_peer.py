@@ -38,7 +38,7 @@ def play(
             env=environment(home),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
     names = {each: f"child {n}" for n, each in enumerate(server.ids)}
@@ -176,7 +176,7 @@ def test_codex_resumes_a_session_of_ours_with_its_children(place: Workplace) -> 
                 env=environment(place.home),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=60,
+                timeout=120,
                 check=False,
             )
             return jsonl(done.stdout)

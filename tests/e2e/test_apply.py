@@ -44,7 +44,7 @@ def run(program: Path, *argv: str | bytes, stdin: bytes = b"") -> tuple[int, str
         env=environment(program.parents[1]),
         input=stdin,
         capture_output=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     return done.returncode, done.stdout.decode(), done.stderr.decode()
@@ -131,7 +131,7 @@ def test_a_missing_working_directory_is_told(program: Path) -> None:
         ["/bin/sh", "-c", script, "-", gone, program],
         env=environment(program.parents[1]),
         capture_output=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert (done.returncode, done.stderr.decode()) == (
@@ -151,7 +151,7 @@ def test_an_envelope_loads_little(tmp_path: Path, argv: list[str]) -> None:
         env=environment(tmp_path),
         input=ADD.encode(),
         capture_output=True,
-        timeout=30,
+        timeout=120,
         check=True,
     )
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
@@ -173,7 +173,7 @@ def test_nothing_is_imported_from_the_tree_that_is_patched(tmp_path: Path) -> No
         env=environment(tmp_path, {"PYTHONPATH": str(ROOT)}),
         input=patch.encode(),
         capture_output=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert (done.returncode, (tmp_path / "x").read_text(encoding="utf-8")) == (0, "2\n"), (

@@ -195,7 +195,7 @@ def test_codex_agrees_at_every_step(place: Workplace) -> None:
             env={**os.environ, **environment(place.home), "RUST_BACKTRACE": "0"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=40,
+            timeout=120,
             check=False,
         )
         return done.returncode, (done.stdout + done.stderr).decode()

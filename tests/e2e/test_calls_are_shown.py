@@ -142,6 +142,6 @@ def test_a_patch_that_the_disk_does_not_take_is_shown_with_the_reason(place: Wor
     ) as server:
         place.configure(server)
         program = place.start("--ephemeral", "go", limit=limit)
-        out, _ = program.communicate(timeout=20)
+        out, _ = program.communicate(timeout=120)
     assert b'"status":"failed","error":{"code":"EFBIG","message":"Failed to ' in out
     assert not (place.cwd / "f").exists()

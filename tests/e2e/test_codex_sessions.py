@@ -87,7 +87,7 @@ def play(place: Workplace, run: Run, thread_id: str) -> str:
     if run.program == OURS:
         return place.rerun(*words).events[0]["thread_id"]
     done = codex(place, *words)
-    out, err = done.communicate(timeout=60)
+    out, err = done.communicate(timeout=120)
     assert done.returncode == 0, err.decode()
     return jsonl(out)[0]["thread_id"]
 
@@ -159,7 +159,7 @@ def test_only_one_program_writes_a_session(place: Workplace) -> None:
         configure(place, server)
         theirs = play(place, Run(THEIRS, "one", ""), "")
         running = codex(place, "resume", theirs, "two")
-        assert silence.reached.wait(30)
+        assert silence.reached.wait(120)
         refused = place.rerun("resume", theirs, "and I")
         assert (
             refused.err
@@ -168,16 +168,16 @@ def test_only_one_program_writes_a_session(place: Workplace) -> None:
         assert (refused.code, refused.events) == (1, [])
         assert place.rerun("fork", theirs, "and I").messages == ["a copy"]
         silence.until.set()
-        assert running.wait(30) == 0
+        assert running.wait(120) == 0
         running.communicate()
 
         ours = place.rerun("resume", theirs, "and I").events[0]["thread_id"]
         program = place.start("resume", ours, "four")
-        assert more.reached.wait(30)
+        assert more.reached.wait(120)
         other = codex(place, "resume", ours, "and I")
-        _, err = other.communicate(timeout=60)
+        _, err = other.communicate(timeout=120)
         more.until.set()
-        assert program.wait(30) == 0
+        assert program.wait(120) == 0
         program.communicate()
     assert other.returncode == 1
     assert "already has an active writer" in err.decode()

@@ -63,7 +63,7 @@ def run(place: Workplace, script: str, kinds: Mapping[str, Any]) -> Outcome:
             env={**environment(place.home), "PYTHONPATH": os.pathsep.join(sys.path)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=40,
+            timeout=120,
             check=False,
         )
     return Outcome(done.returncode, jsonl(done.stdout), done.stderr.decode())

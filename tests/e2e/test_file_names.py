@@ -34,7 +34,7 @@ def run(
         env=environment(home, ASCII_ONLY),
         input=stdin.encode(),
         capture_output=True,
-        timeout=40,
+        timeout=120,
         check=False,
     )
 

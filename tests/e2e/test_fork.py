@@ -68,7 +68,7 @@ def test_codex_goes_on_with_a_copy(place: Workplace) -> None:
             env={**os.environ, **environment(place.home)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=40,
+            timeout=120,
             check=False,
         )
     assert done.returncode == 0, done.stderr

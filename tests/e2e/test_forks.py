@@ -40,7 +40,7 @@ def _shown(place: Workplace, *, real: bool) -> str:
         program = place.start(real=real)
         with program:
             ready.write_text(f"{program.pid}\n", encoding="ascii")
-            assert program.wait(40) == 0
+            assert program.wait(120) == 0
     return answer.read_text("utf-8")
 
 
@@ -60,17 +60,17 @@ def test_how_it_ended_is_known(place: Workplace) -> None:
         return start_codex_py(args, place.cwd, environment(place.home), stderr=subprocess.STDOUT)
 
     with run("--help") as program:
-        out, err = program.communicate(timeout=40)
+        out, err = program.communicate(timeout=120)
         assert (program.returncode, out.startswith(b"A streaming"), err) == (0, True, None)
     with run("exec", "--nonsense") as program:
-        assert b"--nonsense" in program.communicate(timeout=40)[0]
+        assert b"--nonsense" in program.communicate(timeout=120)[0]
         assert program.returncode == 2
     with ScriptedServer([[]]) as server:
         place.configure(server)
         for number in (signal.SIGKILL, signal.SIGSEGV):
             with run("exec", "--skip-git-repo-check", "go") as program:
                 program.send_signal(number)
-                assert program.wait(40) == -number
+                assert program.wait(120) == -number
 
 
 def test_runs_do_not_share_what_is_random(place: Workplace) -> None:
@@ -87,5 +87,5 @@ def test_what_an_interpreter_reads_when_it_starts_is_read(place: Workplace, vari
     variables = environment(place.home, {variable: value})
     with start_codex_py(["--help"], place.cwd, variables) as program:
         words = Path(f"/proc/{program.pid}/cmdline").read_text("utf-8")
-        program.communicate(timeout=40)
+        program.communicate(timeout=120)
     assert "fork_server" not in words

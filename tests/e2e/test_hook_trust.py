@@ -44,7 +44,7 @@ def run(place: Workplace, *args: str, program: Sequence[str] = (sys.executable, 
         env=environment(place.home),
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=60,
+        timeout=120,
         check=True,
     )
 

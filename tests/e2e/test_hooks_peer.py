@@ -65,7 +65,7 @@ def _run(
             env=environment(place.home),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
     lines = [event["type"] for event in jsonl(done.stdout)]

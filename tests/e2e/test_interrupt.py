@@ -28,10 +28,10 @@ from codex_py.testing import (
 from tests.support.program import Workplace
 from tests.support.talk import talk
 
-DEADLINE_S = 3.0
+DEADLINE_S = 10.0
 """Tens of milliseconds are usual; a machine that is busy may take its time."""
 
-STUBBORN = "echo up; trap '' TERM INT HUP; (sleep 100 & sleep 100)"
+STUBBORN = "echo up; trap '' TERM INT HUP; (sleep 600 & sleep 600)"
 MANY_FILES = "".join(f"*** Add File: d{n}/f\n+x\n" for n in range(200))
 
 
@@ -89,7 +89,7 @@ def test_an_interrupted_turn_is_over_soon(
 
     async def work(session: Session) -> None:
         turn = asyncio.create_task(session.run_turn("go"))
-        await asyncio.wait_for(at_work.wait(), 20)
+        await asyncio.wait_for(at_work.wait(), 120)
         began = time.monotonic()
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -129,7 +129,7 @@ def killed(place: Workplace, server: ScriptedServer, events: int) -> list[Event]
 
 def kill(program: subprocess.Popen[bytes]) -> list[Event]:
     program.kill()
-    rest, _ = program.communicate(timeout=20)
+    rest, _ = program.communicate(timeout=120)
     return jsonl(rest[: rest.rfind(b"\n") + 1])
 
 
@@ -162,7 +162,7 @@ def test_a_kill_while_a_request_is_out_loses_nothing(place: Workplace, request_n
     with ScriptedServer(replies) as server:
         place.configure(server, stream_max_retries=1)
         program = place.start()
-        assert silence.reached.wait(30)
+        assert silence.reached.wait(120)
         shown = kill(program)
         silence.until.set()
     check_resumed(place, server, shown)
@@ -196,7 +196,7 @@ def test_the_events_of_a_whole_run_are_counted_right(place: Workplace) -> None:
         place.configure(server, stream_max_retries=1)
         program = place.start()
         shown = read(program, 1000, gate)
-        assert program.wait(20) == 0
+        assert program.wait(120) == 0
         items = server.requests[-1].input
     program.communicate()
     assert (len(shown), shown[-1]["type"]) == (EVENTS, "turn.completed")

@@ -107,7 +107,7 @@ def test_it_may_be_killed_while_it_is_compacted(place: Workplace) -> None:
         place.configure(server)
         quiet = subprocess.DEVNULL
         with place.start(*FLAGS, "the task", stdout=quiet, stderr=quiet) as program:
-            assert pause.reached.wait(30)
+            assert pause.reached.wait(120)
             program.send_signal(signal.SIGKILL)
         pause.until.set()
         resumed = place.rerun(*FLAGS, "resume", "--last", "go on")

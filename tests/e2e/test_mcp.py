@@ -22,7 +22,9 @@ DONE = [*ev_message("done"), ev_completed()]
 RESOURCES = ["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"]
 
 
-def add_servers(place: Workplace, *behaviours: str, keys: str = "") -> None:
+def add_servers(
+    place: Workplace, *behaviours: str, keys: str = "startup_timeout_sec = 120"
+) -> None:
     """Configure odd servers, each named for its behaviour."""
     with (place.home / "config.toml").open("a", encoding="utf-8") as config:
         for behaviour in behaviours:
@@ -38,7 +40,12 @@ def calls(*names: str) -> list[dict[str, Any]]:
     return [*(event for call in events for event in call), ev_completed()]
 
 
-def run(place: Workplace, server: ScriptedServer, *behaviours: str, keys: str = "") -> Outcome:
+def run(
+    place: Workplace,
+    server: ScriptedServer,
+    *behaviours: str,
+    keys: str = "startup_timeout_sec = 120",
+) -> Outcome:
     place.configure(server)
     add_servers(place, *behaviours, keys=keys)
     return place.rerun()

@@ -60,7 +60,7 @@ def run_and_kill(
             config.write(
                 "[mcp_servers.killed]\ncommand = 'sh'\n"
                 f"args = {json.dumps(['-c', begin, str(started), *argv])}\n"
-                "startup_timeout_sec = 30\ndefault_tools_approval_mode = 'approve'\n"
+                "startup_timeout_sec = 120\ndefault_tools_approval_mode = 'approve'\n"
             )
         outcome = place.rerun()
         assert outcome.code == 0, outcome

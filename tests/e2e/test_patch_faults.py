@@ -53,7 +53,7 @@ class Place:
         stdout: int | IO[bytes] = subprocess.PIPE,
     ) -> tuple[int, str, str]:
         with self.start(*argv, limit=limit, stdout=stdout) as program:
-            out, err = program.communicate(stdin, timeout=40)
+            out, err = program.communicate(stdin, timeout=120)
         return program.returncode, (out or b"").decode(), err.decode()
 
 
@@ -221,7 +221,7 @@ def test_an_input_that_nobody_closes_can_be_interrupted(place: Place) -> None:
         program.stdin.flush()
         wait_for(lambda: reads_standard_input(program.pid), program)
         program.send_signal(signal.SIGTERM)
-        out, err = program.communicate(timeout=40)
+        out, err = program.communicate(timeout=120)
     assert (program.returncode, err) == (143, b"Error: stopped by SIGTERM\n")
     assert json.loads(out)["error"]["code"] == "aborted"
 
@@ -230,7 +230,7 @@ def test_an_input_that_nobody_closes_can_be_interrupted(place: Place) -> None:
 def test_a_signal_in_the_middle_takes_everything_back(place: Place, number: signal.Signals) -> None:
     before = tree(place.root)
     program = cut_off(place, number)
-    _, err = program.communicate(timeout=40)
+    _, err = program.communicate(timeout=120)
     if program.returncode == 0:
         # It came too late.
         assert len(tree(place.root)) == len(before) + MANY
@@ -245,7 +245,7 @@ def test_a_signal_in_the_middle_takes_everything_back(place: Place, number: sign
 def test_a_kill_in_the_middle_is_taken_back_by_whoever_comes_next(place: Place) -> None:
     before = tree(place.root)
     program = cut_off(place, signal.SIGKILL)
-    program.communicate(timeout=40)
+    program.communicate(timeout=120)
     code, _, err = place.run("undo", "--list")
     assert code == 0
     if err:

@@ -276,7 +276,7 @@ def test_codex_resumes_what_was_imported(
             env=environment(where.home),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
         assert done.returncode == 0, done.stderr.decode()

@@ -134,7 +134,7 @@ def test_codex_offers_the_same_tool_and_gives_the_same_answers(place: Workplace)
             env=environment(place.home),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=60,
+            timeout=120,
             check=True,
         )
         place.rerun("go")

@@ -326,7 +326,7 @@ def test_a_list_of_roles_that_is_too_long_is_cut(place: Workplace) -> None:
 
 def test_children_that_patch_one_file_at_once_take_turns(place: Workplace) -> None:
     write(place.cwd / "a.txt", "top\nmiddle\nbottom\n")
-    barrier = threading.Barrier(2, timeout=20)
+    barrier = threading.Barrier(2, timeout=120)
 
     def patching(line: str) -> Any:
         patch = f"*** Begin Patch\n*** Update File: a.txt\n@@\n-{line}\n+{line}!\n*** End Patch\n"
@@ -355,7 +355,7 @@ def test_a_parent_that_waits_does_not_keep_its_children_from_patching(place: Wor
     script = "*** Begin Patch\n*** Add File: {}.txt\n+x\n*** End Patch\n"
 
     def wait(_: RecordedRequest) -> Reply:
-        held.wait(20)
+        held.wait(120)
         return patches(script.format("second"))
 
     def release(_: RecordedRequest) -> Reply:
@@ -414,7 +414,7 @@ def test_a_parent_that_closes_a_child_at_work_is_told_where_its_changes_are(
     hold = Pause()
 
     def close(_: RecordedRequest, ids: Sequence[str]) -> Any:
-        assert hold.reached.wait(20)
+        assert hold.reached.wait(120)
         return calls("close_agent", target=ids[0])
 
     spawn = calls("spawn_agent", "s0", agent_type="apart", message="task")
@@ -481,16 +481,16 @@ def test_a_signal_leaves_no_tree_without_changes(apart: Workplace) -> None:
 
     def never(_: RecordedRequest) -> Any:
         working.set()
-        return runs("sleep 60")
+        return runs("sleep 600")
 
     family = Family(agent("apart"), task=[never, says("x")])
     with family.server() as server:
         apart.configure(server)
         program = apart.start("-s", "danger-full-access", "go")
-        assert working.wait(20)
+        assert working.wait(120)
         assert len(trees(apart)) == 1
         program.send_signal(signal.SIGTERM)
-        program.communicate(timeout=20)
+        program.communicate(timeout=120)
     assert trees(apart) == []
 
 
@@ -499,15 +499,15 @@ def test_after_a_kill_the_repository_works_and_its_tree_can_be_removed(apart: Wo
 
     def never(_: RecordedRequest) -> Any:
         working.set()
-        return runs("sleep 60")
+        return runs("sleep 600")
 
     family = Family(agent("apart"), task=[never, says("x")])
     with family.server() as server:
         apart.configure(server)
         program = apart.start("-s", "danger-full-access", "go")
-        assert working.wait(20)
+        assert working.wait(120)
         program.kill()
-        program.communicate(timeout=20)
+        program.communicate(timeout=120)
     (tree,) = trees(apart)
     for words in (["status"], ["worktree", "remove", str(tree)]):
         subprocess.run(["git", *words], cwd=apart.cwd, env=environment(apart.home), check=True)
@@ -552,7 +552,7 @@ def test_codex_gives_a_child_the_same_from_a_role_file(place: Workplace, *, decl
                     env=environment(place.home),
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
-                    timeout=60,
+                    timeout=120,
                     check=True,
                 )
         seen.append(

@@ -86,7 +86,7 @@ def test_names_that_a_killed_run_held_are_gone_after_any_other(
     place.home.joinpath("config.toml").touch()
     before = sorted(place.cwd.rglob("*"))
     with Lifeline(place.home.parent) as line:
-        words = ["workspace-write", "-C", killed, "--", "sh", "-c", f"{line.hold} exec sleep 60"]
+        words = ["workspace-write", "-C", killed, "--", "sh", "-c", f"{line.hold} exec sleep 600"]
         program = subprocess.Popen(
             [sys.executable, "-m", "codex_py", "sandbox", *words],
             cwd=place.cwd,
@@ -120,7 +120,7 @@ def test_a_signal_for_the_program_alone_ends_the_command_too(
     place: Workplace, number: signal.Signals
 ) -> None:
     with Lifeline(place.cwd) as line:
-        words = ["sandbox", "workspace-write", "--", "sh", "-c", f"{line.hold} exec sleep 60"]
+        words = ["sandbox", "workspace-write", "--", "sh", "-c", f"{line.hold} exec sleep 600"]
         program = subprocess.Popen(
             [sys.executable, "-m", "codex_py", *words],
             cwd=place.cwd,
@@ -129,7 +129,7 @@ def test_a_signal_for_the_program_alone_ends_the_command_too(
         )
         line.wait_until_up()
         program.send_signal(number)
-        assert program.wait(timeout=20) == 128 + number
+        assert program.wait(timeout=120) == 128 + number
         line.wait_until_dead()
 
 
@@ -155,7 +155,7 @@ def test_the_interrupt_key_of_a_terminal_is_for_the_command(place: Workplace) ->
             tty=True,
             on_output=lambda _: ready.set(),
         )
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await ready.wait()
             process.write(b"\x03")
             await process.finished.wait()
@@ -178,7 +178,7 @@ def test_what_every_backend_holds_is_printed(place: Workplace) -> None:
         cwd=place.cwd,
         env=environment(place.home),
         capture_output=True,
-        timeout=55,
+        timeout=120,
         check=False,
     )
     text = done.stdout.decode()
@@ -195,7 +195,7 @@ def test_where_nothing_can_be_tried_that_is_said(place: Workplace) -> None:
         cwd=place.cwd,
         env=environment(place.home),
         capture_output=True,
-        timeout=55,
+        timeout=120,
         check=False,
     )
     assert (done.returncode in {1, 6}, done.stderr) == (True, b"")

@@ -31,7 +31,7 @@ from tests.support.program import KEY, Workplace, environment
 _SDK_DIR = os.environ.get("CODEX_SDK_DIR")
 _DRIVER = Path(__file__).with_name("sdk_driver.mjs")
 _PROGRAM = Path(sysconfig.get_path("scripts"), "codex-py")
-_DEADLINE_S = 40.0
+_DEADLINE_S = 120.0
 _PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010804000000b51c0c02"
     "0000000b4944415478da6364f80f00010501012718e3660000000049454e44ae426082"

@@ -146,10 +146,10 @@ def test_a_session_has_one_writer(place: Workplace) -> None:
     with ScriptedServer([[open_end, *DONE], DONE]) as server:
         place.configure(server)
         first = place.start()
-        assert open_end.reached.wait(20)
+        assert open_end.reached.wait(120)
         second = place.rerun("resume", "--last", "too")
         open_end.until.set()
-        out, _ = first.communicate(timeout=20)
+        out, _ = first.communicate(timeout=120)
         third = place.rerun("resume", "--last", "now")
     name = json.loads(out.splitlines()[0])["thread_id"]
     assert (second.code, second.events) == (1, [])
@@ -180,7 +180,7 @@ def test_a_disk_that_is_full_does_not_end_the_turn(place: Workplace) -> None:
     with ScriptedServer([[*cmd, ev_completed()], DONE, DONE], check_prefix=False) as server:
         place.configure(server)
         program = place.start(limit=limit)
-        out, _ = program.communicate(timeout=20)
+        out, _ = program.communicate(timeout=120)
         events = [json.loads(line) for line in out.splitlines()]
         assert (program.returncode, events[-1]["type"]) == (0, "turn.completed")
         warnings = [
@@ -204,7 +204,7 @@ def test_a_tape_that_does_not_fit_on_the_disk_fails_the_run_with_a_sentence(
     with ScriptedServer([DONE]) as server:
         place.configure(server)
         program = place.start("--ephemeral", "--record", "tape", "go", limit=limit)
-        out, err = program.communicate(timeout=20)
+        out, err = program.communicate(timeout=120)
     # The answer is there; the tape, which was asked for as well, is not.
     assert jsonl(out)[-1]["type"] == "turn.completed"
     tape = place.cwd / "tape"

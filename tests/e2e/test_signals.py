@@ -50,7 +50,7 @@ def read_until(program: subprocess.Popen[bytes], kind: str) -> list[Event]:
 def end(program: subprocess.Popen[bytes], number: signal.Signals) -> tuple[int, list[Event], str]:
     """Send the signal; the exit code, the events from then on, and what was on standard error."""
     program.send_signal(number)
-    out, err = program.communicate(timeout=20)
+    out, err = program.communicate(timeout=120)
     return program.returncode, jsonl(out), err.decode()
 
 
@@ -105,7 +105,7 @@ def test_a_signal_before_the_answer_ends_the_turn_once(place: Workplace) -> None
     with ScriptedServer([[silence]]) as server:
         place.configure(server)
         program = place.start()
-        assert silence.reached.wait(20)
+        assert silence.reached.wait(120)
         returned, events, _ = end(program, signal.SIGTERM)
         silence.until.set()
     types = ["thread.started", "turn.started", "error", "turn.failed"]
@@ -185,10 +185,10 @@ def test_nohup_is_respected(place: Workplace) -> None:
     with ScriptedServer([[silence, *DONE]]) as server:
         place.configure(server)
         program = place.start(limit=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-        assert silence.reached.wait(20)
+        assert silence.reached.wait(120)
         program.send_signal(signal.SIGHUP)
         silence.until.set()
-        program.communicate(timeout=20)
+        program.communicate(timeout=120)
     assert program.returncode == 0
 
 
@@ -200,7 +200,7 @@ def test_a_kill_leaves_no_child_and_the_session_goes_on(place: Workplace, tmp_pa
             program = place.start()
             line.wait_until_up()
             program.kill()
-            program.communicate(timeout=20)
+            program.communicate(timeout=120)
             line.wait_until_dead()
             assert place.rerun("resume", "--last", "go on").messages == ["done"]
             assert server.requests[1].output("call_1") == "aborted"
@@ -224,7 +224,7 @@ def test_a_kill_behind_any_event_leaves_a_session_that_goes_on(
             for _ in range(lines):
                 assert program.stdout.readline()
             program.kill()
-            program.communicate(timeout=20)
+            program.communicate(timeout=120)
             killed.set()
             # Before the first event there may be no session yet.
             assert lines == 0 or place.rollouts()
@@ -246,7 +246,7 @@ def test_exit_codes_are_known_if_the_parent_ignores_the_ends_of_children(place: 
     with ScriptedServer([[*call("exit 7"), ev_completed()], DONE]) as server:
         place.configure(server)
         program = place.start(limit=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
-        out, err = program.communicate(timeout=30)
+        out, err = program.communicate(timeout=120)
     ended = [event["item"] for event in jsonl(out) if event["type"] == "item.completed"]
     assert (program.returncode, err) == (0, b"")
     assert ended[0]["exit_code"] == 7

@@ -228,7 +228,7 @@ def test_codex_lists_the_same_skills_and_gets_the_same_texts(place: Workplace) -
             env=environment(place.home),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=60,
+            timeout=120,
             check=True,
         )
         place.rerun(prompt)

@@ -70,7 +70,7 @@ def imports_before_the_request(place: Workplace, folder: Path, *options: str) ->
     prompt, errors = folder / "prompt", folder / "errors"
     prompt.write_text("x" * MORE_THAN_SOCKETS_HOLD, encoding="ascii")
     with ScriptedServer() as unused, socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(30)
+        listener.settimeout(120)
         port = listener.getsockname()[1]
         place.configure(unused, base_url=f"http://127.0.0.1:{port}/v1")
         with prompt.open("rb") as stdin, errors.open("wb") as stderr:

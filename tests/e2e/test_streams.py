@@ -42,7 +42,7 @@ def test_a_reader_that_leaves_early_ends_the_run_and_what_it_runs(
             assert program.stderr is not None
             with program.stderr:
                 err = program.stderr.read()
-            assert program.wait(20) == 141
+            assert program.wait(120) == 141
             line.wait_until_dead()
             assert place.rerun("resume", "--last", "on").messages == ["done"]
     assert b"Traceback" not in err
@@ -60,7 +60,7 @@ def test_a_descriptor_that_is_not_there_hurts_nobody(place: Workplace, stream: s
     with ScriptedServer([[*call, ev_completed()], DONE]) as server:
         place.configure(server)
         program = place.start("-o", "last", "go", limit=close)
-        out, err = program.communicate(timeout=20)
+        out, err = program.communicate(timeout=120)
         assert server.requests[1].output("c1").endswith("\nhi\nho\n")
     assert program.returncode == 0
     assert (place.cwd / "last").read_text(encoding="utf-8") == "done"
@@ -83,7 +83,7 @@ def test_standard_error_that_nobody_reads_does_not_hold_the_run_up(place: Workpl
             stderr=theirs,
         )
         os.close(theirs)
-        out, _ = done.communicate(timeout=20)
+        out, _ = done.communicate(timeout=120)
     os.close(ours)
     assert (done.returncode, out) == (0, b"done\n")
 
@@ -92,7 +92,7 @@ def test_a_full_disk_for_the_answer_is_an_error(place: Workplace) -> None:
     with ScriptedServer([DONE]) as server, Path("/dev/full").open("wb") as full:
         place.configure(server)
         program = place.start(stdout=full.fileno())
-        _, err = program.communicate(timeout=20)
+        _, err = program.communicate(timeout=120)
     assert program.returncode == 1
     assert err.endswith(b"Error: Failed to write to standard output: No space left on device\n")
 
@@ -130,7 +130,7 @@ def test_a_silent_pipe_does_not_delay_a_prompt_argument(place: Workplace) -> Non
         program = place.start(stdin=subprocess.PIPE)
         assert program.stdout is not None
         out = program.stdout.read()
-        assert program.wait(20) == 0
+        assert program.wait(120) == 0
         program.communicate()
         assert prompt_of(server) == "go"
     assert jsonl(out)[-1]["type"] == "turn.completed"
@@ -320,7 +320,7 @@ def test_the_working_folder_does_not_shadow_our_imports(place: Workplace) -> Non
             env=environment(place.home),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=30,
+            timeout=120,
             check=False,
         )
     assert (done.returncode, done.stdout) == (0, b"done\n"), done.stderr

@@ -119,7 +119,7 @@ def test_where_the_program_itself_writes_is_not_changed_by_the_turn(place: Workp
     with ScriptedServer([call, DONE]) as server, events.open("wb") as output:
         place.configure(server)
         with place.start(stdout=output.fileno()) as program:
-            assert program.wait(timeout=60) == 0
+            assert program.wait(timeout=120) == 0
     last = json.loads(events.read_text(encoding="utf-8").splitlines()[-1])
     assert [line for line in last["diff"].splitlines() if line.startswith("diff")] == [
         "diff --git a/new b/new"
@@ -193,7 +193,7 @@ def test_an_edit_between_two_turns_is_not_overwritten(place: Workplace):
 def test_a_turn_whose_process_was_killed_is_undone_on_demand(place: Workplace):
     before = tree(place.cwd)
     call = ev_function_call(
-        "c", "exec_command", {"cmd": "rm -r src; echo x >a; touch ready; sleep 60"}
+        "c", "exec_command", {"cmd": "rm -r src; echo x >a; touch ready; sleep 600"}
     )
     with ScriptedServer([[*call, ev_completed()]]) as server:
         place.configure(server)
@@ -216,7 +216,7 @@ def test_a_patch_before_the_first_command_of_a_killed_turn_is_undone_after_it(pl
         [*ev_function_call("c2", "exec_command", {"cmd": "rm -r src"}), ev_completed()],
         [*ev_custom_tool_call("c3", "apply_patch", patches[1]), ev_completed()],
         [
-            *ev_function_call("c4", "exec_command", {"cmd": "touch ready; sleep 60"}),
+            *ev_function_call("c4", "exec_command", {"cmd": "touch ready; sleep 600"}),
             ev_completed(),
         ],
     ]
@@ -234,7 +234,7 @@ def test_a_patch_before_the_first_command_of_a_killed_turn_is_undone_after_it(pl
 
 @pytest.mark.parametrize("by_patch", [False, True])
 def test_a_killed_turn_does_not_become_part_of_the_next(place: Workplace, by_patch: bool):
-    call = ev_function_call("c", "exec_command", {"cmd": "echo x >a; touch ready; sleep 60"})
+    call = ev_function_call("c", "exec_command", {"cmd": "echo x >a; touch ready; sleep 600"})
     with ScriptedServer([[*call, ev_completed()]]) as server:
         place.configure(server)
         with place.start(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
@@ -335,7 +335,7 @@ def test_on_a_terminal_an_undo_asks_about_what_may_be_the_users(
         stderr=subprocess.PIPE,
     ) as program:
         os.write(own, f"{answer}\n".encode())
-        _, err = program.communicate(timeout=30)
+        _, err = program.communicate(timeout=120)
     os.close(own)
     os.close(its)
     assert b"Undo all of it? [y/N]" in err

@@ -89,7 +89,7 @@ def test_notify_gets_the_beginning_of_what_is_too_long_for_an_argument(place: Wo
         configure(place, server, f"notify = [{str(path)!r}]\n")
         running = place.start("go", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         message = json.loads(out.read_text(encoding="utf-8"))
-        assert running.wait(20) == 0
+        assert running.wait(120) == 0
     assert message["last-assistant-message"] == f"{answer[:4000]}… [996000 more characters]"
     assert message["input-messages"] == ["go"]
 

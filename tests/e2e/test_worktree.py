@@ -148,7 +148,7 @@ def test_text_mode_shows_where_it_works(place: Workplace) -> None:
 
 
 def test_a_killed_session_leaves_a_worktree_that_can_be_removed(place: Workplace) -> None:
-    script = [[*ev_function_call("c1", "exec_command", '{"cmd":"sleep 60"}'), ev_completed()]]
+    script = [[*ev_function_call("c1", "exec_command", '{"cmd":"sleep 600"}'), ev_completed()]]
     with ScriptedServer(script) as server:
         place.configure(server)
         with subprocess.Popen(
@@ -178,7 +178,7 @@ def test_a_worktree_is_not_removed_while_a_session_from_elsewhere_works_in_it(
 ) -> None:
     script = [
         SAYS[0],
-        [*ev_function_call("c1", "exec_command", '{"cmd":"sleep 60"}'), ev_completed()],
+        [*ev_function_call("c1", "exec_command", '{"cmd":"sleep 600"}'), ev_completed()],
     ]
     with ScriptedServer(script) as server:
         thread = place.run(server, "prompt").events[0]["thread_id"]
@@ -246,7 +246,7 @@ def test_an_interrupted_start_leaves_nothing_behind(place: Workplace) -> None:
         pipe = os.open(held, os.O_WRONLY)
         os.killpg(program.pid, signal.SIGINT)
         os.close(pipe)
-        out, err = program.communicate(timeout=30)
+        out, err = program.communicate(timeout=120)
     assert (program.returncode, out) == (130, b""), err
     assert b"Traceback" not in err
     worktrees = place.home / "worktrees"

@@ -16,7 +16,7 @@ def told(*lines: str) -> list[str]:
         [sys.executable, "-X", "utf8", "-c", "\n".join(lines)],
         capture_output=True,
         encoding="utf-8",
-        timeout=30,
+        timeout=120,
         check=True,
     )
     return done.stdout.split()

@@ -159,7 +159,7 @@ def outcome(root: Path, program: list[str], patch: bytes) -> Outcome:
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "CODEX_HOME": ""},
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     return Outcome(

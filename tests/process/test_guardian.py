@@ -25,7 +25,7 @@ async def main():
     for script in sys.argv[1:]:
         process = sessions.spawn(["sh", "-c", script], cwd=Path("/"), environment=dict(os.environ))
         if script.endswith("exit 0"):
-            await process.wait(20)
+            await process.wait(120)
     print("started", flush=True)
     await asyncio.Event().wait()
 

@@ -13,7 +13,7 @@ from codex_py.sandbox.layout import Layout
 BACKENDS = [
     backend for backend in platform_backends(os.environ["PATH"]) if problem(backend) is None
 ]
-_DEADLINE_S = 30.0
+_DEADLINE_S = 120.0
 
 
 class Unconfined:

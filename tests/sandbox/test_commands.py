@@ -397,7 +397,7 @@ def test_a_command_has_a_terminal_where_it_wants_one(backend: Backend, tmp_path:
             tty=True,
             on_output=lambda _: ready.set(),
         )
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await ready.wait()
             process.write(b"\x03")
             await process.finished.wait()
@@ -437,7 +437,7 @@ def test_a_command_opens_its_own_terminal_by_every_name(backend: Backend, tmp_pa
         argv = sandbox.command(["/bin/bash", "-c", script], SandboxPolicy(), tmp_path)
         process = sessions.spawn(list(argv), cwd=tmp_path, environment=dict(os.environ), tty=True)
         process.write(b"typed\n")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await process.finished.wait()
         output = process.all_output().text()
         await sessions.aclose()
@@ -468,7 +468,7 @@ def test_nothing_is_left_when_the_group_is_killed(backend: Backend, tmp_path: Pa
     async def run(line: Lifeline) -> int | None:
         sessions = ProcessSessions()
         sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
-        script = f"{line.hold} (setsid sleep 60 &) ; sleep 60"
+        script = f"{line.hold} (setsid sleep 600 &) ; sleep 600"
         argv = sandbox.command(["/bin/bash", "-c", script], workspace(tmp_path), tmp_path)
         process = sessions.spawn(list(argv), cwd=tmp_path, environment=dict(os.environ))
         await asyncio.to_thread(line.wait_until_up)
@@ -498,10 +498,10 @@ def test_a_command_may_clean_up_when_it_is_asked_to_end(backend: Backend, tmp_pa
             environment=dict(os.environ),
             on_output=lambda _: ready.set(),
         )
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await ready.wait()
         process.hang_up()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await process.finished.wait()
         sandbox.release()
         await sessions.aclose()
@@ -515,7 +515,7 @@ def test_children_die_with_whoever_started_them(backend: Backend, tmp_path: Path
     with Lifeline(tmp_path) as line:
         sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
         argv = sandbox.command(
-            ["/bin/bash", "-c", f"{line.hold} sleep 60"], workspace(tmp_path), tmp_path
+            ["/bin/bash", "-c", f"{line.hold} sleep 600"], workspace(tmp_path), tmp_path
         )
         starter = subprocess.Popen(
             [sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])", *argv],
@@ -635,7 +635,7 @@ def test_what_is_mounted_later_cannot_be_written(backend: Backend, tmp_path: Pat
         [*own, sys.executable, "-c", _MOUNTER, str(tmp_path), backend.name],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert (done.stdout, done.stderr) == (b"[]\n", b"")

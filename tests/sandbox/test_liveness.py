@@ -35,7 +35,7 @@ for number in range(60):
                     pass
 print("up", flush=True)
 if sys.argv[1:]:
-    time.sleep(60)
+    time.sleep(600)
 """
 
 
@@ -43,7 +43,7 @@ if sys.argv[1:]:
 def test_what_a_command_leaves_behind_dies_with_it(backend: Backend, tmp_path: Path) -> None:
     sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
     with Lifeline(tmp_path) as line:
-        script = f"{line.hold} (env -i setsid sleep 60 </dev/null >/dev/null 2>&1 &)"
+        script = f"{line.hold} (env -i setsid sleep 600 </dev/null >/dev/null 2>&1 &)"
         argv = sandbox.command(["/bin/sh", "-c", script], workspace(tmp_path), tmp_path)
         subprocess.run(argv, cwd=tmp_path, check=True)
         assert line.was_held()
@@ -56,7 +56,9 @@ def test_what_a_killed_command_leaves_behind_dies_too(backend: Backend, tmp_path
     async def run(line: Lifeline) -> None:
         sessions = ProcessSessions()
         sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
-        script = f"{line.hold} env -i setsid sh -c 'sleep 60' </dev/null >/dev/null 2>&1 & sleep 60"
+        script = (
+            f"{line.hold} env -i setsid sh -c 'sleep 600' </dev/null >/dev/null 2>&1 & sleep 600"
+        )
         argv = sandbox.command(["/bin/sh", "-c", script], workspace(tmp_path), tmp_path)
         process = sessions.spawn(list(argv), cwd=tmp_path, environment=dict(os.environ))
         await asyncio.to_thread(line.wait_until_up)
@@ -88,7 +90,7 @@ def test_nothing_is_planted_as_a_command_ends(backend: Backend, tmp_path: Path, 
             environment=dict(os.environ),
             on_output=lambda _: up.set(),
         )
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await up.wait()
             if words:
                 await sessions.aclose()
@@ -136,12 +138,12 @@ def test_the_id_of_a_dead_first_process_may_be_that_of_a_thread_by_now() -> None
     def live() -> None:
         ids.append(threading.get_native_id())
         started.set()
-        ended.wait(20)
+        ended.wait(120)
 
     thread = threading.Thread(target=live)
     thread.start()
     try:
-        assert started.wait(20)
+        assert started.wait(120)
         Path(liveness.path()).write_text(f'{{"child-pid": {ids[0]}}}', encoding="ascii")
         assert liveness.wait(0)
     finally:

@@ -36,7 +36,7 @@ def codex_resumes(place: Workplace, thread_id: str, prompt: str) -> None:
         env={**environment(place.home), "HOME": str(place.home.parent)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()

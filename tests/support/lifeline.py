@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-_DEADLINE_S = 10.0
+_DEADLINE_S = 120.0
 
 
 class Lifeline:

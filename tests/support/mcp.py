@@ -90,6 +90,7 @@ async def started(
     **settings: Any,
 ) -> AsyncGenerator[Started]:
     """Odd servers, each named for its behaviour, and any others."""
+    settings.setdefault("startup_timeout_s", 120.0)
     guardian = Guardian()
     warnings: list[str] = []
     log = tmp_path / "messages"

@@ -56,7 +56,7 @@ class Agent:
 
     async def saw(self, kind: str) -> None:
         """Wait for an event of Codex's."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while all(event["type"] != kind for event in self.events):
                 self.event_came.clear()
                 await self.event_came.wait()

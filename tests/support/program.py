@@ -11,7 +11,7 @@ from typing import Any
 from codex_py.testing import ScriptedServer
 from tests.support.codex_process import start_codex_py
 
-_DEADLINE_S = 40.0
+_DEADLINE_S = 120.0
 _SETTINGS = ("--skip-git-repo-check", "-s", "danger-full-access")
 KEY = "sk-test-5e1f"
 

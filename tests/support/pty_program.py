@@ -17,7 +17,7 @@ import pyte
 
 from tests.support.codex_process import leading_session, start_codex_py
 
-_DEADLINE_S = 20.0
+_DEADLINE_S = 60.0
 
 KEYS: Final = {
     "enter": "\r",

@@ -111,7 +111,7 @@ def test_the_prompt_after_a_refused_one_goes_out_alone(place: Workplace) -> None
 def test_a_refused_prompt_in_the_middle_of_a_turn_is_told_once(place: Workplace) -> None:
     async def work(session: Session, hooked: Hooked) -> None:
         turn = asyncio.create_task(session.run_turn("go"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await asyncio.to_thread((place.cwd / "began").read_bytes)
         session.steer("the password is 1234")
         (place.cwd / "go").touch()
@@ -302,23 +302,23 @@ def test_a_prompt_is_kept_if_the_start_is_interrupted(place: Workplace) -> None:
 
     async def work(session: Session, _: Hooked) -> None:
         turn = asyncio.create_task(session.run_turn("go"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await asyncio.to_thread((place.cwd / "began").read_bytes)
             turn.cancel()
             await asyncio.wait([turn])
         assert [past.prompt.text for past in session.past_prompts()] == ["go"]
         assert session.is_unfinished
 
-    run(place, {"SessionStart": ["echo x > began; sleep 60"]}, [], work=work)
+    run(place, {"SessionStart": ["echo x > began; sleep 600"]}, [], work=work)
 
 
 def test_an_interrupted_turn_is_told(place: Workplace) -> None:
-    hooks = {"Interrupt": [note("interrupt")], "PreToolUse": ["echo x > began; sleep 60"]}
+    hooks = {"Interrupt": [note("interrupt")], "PreToolUse": ["echo x > began; sleep 600"]}
     os.mkfifo(place.cwd / "began")
 
     async def work(session: Session, _: Hooked) -> None:
         turn = asyncio.create_task(session.run_turn("go"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await asyncio.to_thread((place.cwd / "began").read_bytes)
             turn.cancel()
             await asyncio.wait([turn])

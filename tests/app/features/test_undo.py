@@ -161,7 +161,7 @@ def test_the_commands_of_a_subagent_belong_to_the_turn(place: Workplace):
 
 
 def test_a_turn_that_is_interrupted_is_kept_and_shown(place: Workplace):
-    line = "echo 1 >a; touch ready; sleep 60"
+    line = "echo 1 >a; touch ready; sleep 600"
     with ScriptedServer([command("c", line)]) as server:
         place.configure(server)
         with place.start(stderr=subprocess.DEVNULL) as program:
@@ -169,7 +169,7 @@ def test_a_turn_that_is_interrupted_is_kept_and_shown(place: Workplace):
             ready = place.cwd / "ready"
             subprocess.run(["timeout", "30", "sh", "-c", wait, "sh", ready], check=True)
             program.send_signal(signal.SIGINT)
-            out, _ = program.communicate(timeout=30)
+            out, _ = program.communicate(timeout=120)
     last = json.loads(out.splitlines()[-1])
     assert (last["type"], "+++ b/a" in last["diff"]) == ("turn.failed", True)
     assert len(Journal(place.home, place.cwd).numbers()) == 1

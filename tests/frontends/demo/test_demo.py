@@ -37,7 +37,7 @@ def run_demo(
         cwd=folder / "elsewhere",
         input=stdin,
         capture_output=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     return subprocess.CompletedProcess(

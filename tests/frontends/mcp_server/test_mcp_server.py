@@ -229,7 +229,7 @@ def test_what_needs_a_yes_is_put_to_the_client(
 def test_a_call_that_is_cancelled_ends_its_commands_and_the_thread_goes_on(
     place: Workplace, line: Lifeline
 ) -> None:
-    with ScriptedServer([runs(f"{line.hold} sleep 100"), DONE]) as server:
+    with ScriptedServer([runs(f"{line.hold} sleep 600"), DONE]) as server:
         place.configure(server)
 
         async def main() -> None:
@@ -252,7 +252,7 @@ def test_threads_work_side_by_side_and_each_on_one_call(place: Workplace) -> Non
     both = threading.Barrier(2)
 
     def meet(_: Any) -> list[Any]:
-        both.wait(20)
+        both.wait(120)
         return DONE
 
     with ScriptedServer([DONE, meet, meet]) as server:
@@ -347,7 +347,7 @@ def test_the_settings_of_a_call_win(place: Workplace) -> None:
 
 @pytest.mark.parametrize("end", ["eof", "sigterm", "both pipes"])
 def test_when_it_ends_nothing_is_left(end: str, place: Workplace, line: Lifeline) -> None:
-    with ScriptedServer([runs(f"{line.hold} sleep 100")]) as server:
+    with ScriptedServer([runs(f"{line.hold} sleep 600")]) as server:
         place.configure(server)
         with subprocess.Popen(
             [*PROGRAM, "-s", "danger-full-access"],
@@ -371,7 +371,7 @@ def test_when_it_ends_nothing_is_left(end: str, place: Workplace, line: Lifeline
                 case _:
                     # The client still has our input open, and only reads no more.
                     program.stdout.close()
-            code = program.wait(20)
+            code = program.wait(120)
             line.wait_until_dead()
             assert code == (143 if end == "sigterm" else 0)
             assert program.stderr
@@ -401,7 +401,7 @@ def test_a_message_that_is_too_long_is_refused_and_costs_no_other(place: Workpla
         program.stdin.flush()
         answers = [json.loads(program.stdout.readline()) for _ in range(4)]
         program.stdin.close()
-        assert (program.wait(20), program.stderr.read()) == (0, b"")
+        assert (program.wait(120), program.stderr.read()) == (0, b"")
     skipped = {"code": -32600, "message": "a message of more than 32 MB was skipped"}
     assert [(each["id"], each.get("error")) for each in answers] == [
         *[(0, None), (1, skipped), (None, skipped), (2, None)]
@@ -424,7 +424,7 @@ def test_nothing_but_the_protocol_is_on_stdout(place: Workplace) -> None:
         input=b"{}\n",
         capture_output=True,
         cwd=place.cwd,
-        timeout=20,
+        timeout=120,
         check=True,
     )
     assert (done.stdout, done.stderr) == (b"", b"printed\nwritten read:\n")
@@ -525,7 +525,7 @@ def test_a_wrong_command_line_is_told_before_anything_is_served(
         capture_output=True,
         env=environment(place.home),
         cwd=place.cwd,
-        timeout=20,
+        timeout=120,
         check=False,
     )
     assert (done.returncode, done.stdout) == (code, b"")

@@ -28,7 +28,7 @@ class Held:
 
     def __call__(self, _: RecordedRequest) -> Any:
         self.asked.set()
-        self._released.wait(30)
+        self._released.wait(120)
         return self._reply
 
     def release(self) -> None:
@@ -49,8 +49,8 @@ def test_agents_are_listed_read_and_stopped(
     )
     with family.server() as server:
         program = start(server, "go", columns=columns, rows=rows)
-        assert verse.asked.wait(20)
-        assert never.asked.wait(20)
+        assert verse.asked.wait(120)
+        assert never.asked.wait(120)
         program.wait_for("Working")
         program.type("/agents")
         program.press("enter")
@@ -82,7 +82,7 @@ def test_the_list_shows_what_the_agents_do_meanwhile(start: Start) -> None:
     family = Family({"message": "task"}, task=[held])
     with family.server() as server:
         program = start(server, "go")
-        assert held.asked.wait(20)
+        assert held.asked.wait(120)
         program.wait_for("esc to interrupt) 1 agent")
         program.type("/agents")
         program.press("enter")
@@ -96,7 +96,7 @@ def test_a_key_pressed_fast_is_none_of_the_list(start: Start, place: Workplace) 
     family = Family({"message": "task"}, task=[held])
     with family.server() as server:
         program = start(server, "go")
-        assert held.asked.wait(20)
+        assert held.asked.wait(120)
         program.wait_for("esc to interrupt) 1 agent")
         program.type("/agents")
         program.press("enter")
@@ -132,7 +132,7 @@ def test_esc_interrupts_the_agents_too(start: Start, place: Workplace) -> None:
     family = Family({"message": "task"}, task=[held])
     with family.server() as server:
         program = start(server, "go")
-        assert held.asked.wait(20)
+        assert held.asked.wait(120)
         program.press("esc")
         program.wait_for("Conversation interrupted")
         program.type("/agents")
@@ -156,8 +156,8 @@ def test_an_agent_that_fails_has_a_line_at_once(start: Start) -> None:
     family = Family({"message": "alpha"}, {"message": "beta"}, alpha=[never], beta=[broken])
     with family.server() as server:
         program = start(server, "go")
-        assert never.asked.wait(20)
-        assert broken.asked.wait(20)
+        assert never.asked.wait(120)
+        assert broken.asked.wait(120)
         broken.release()
         program.wait_for("\u25a0 Alan failed: beta boom")
         # The other one goes on.

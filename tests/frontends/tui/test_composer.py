@@ -232,7 +232,7 @@ def test_a_command_of_the_users_own_is_shown_and_told(start: Start, columns: int
 def test_escape_stops_a_command_of_the_users_own(start: Start) -> None:
     with ScriptedServer([ANSWER]) as server:
         program = begin(start, server)
-        program.type("!echo begun; sleep 60")
+        program.type("!echo begun; sleep 600")
         program.press("enter")
         program.wait_for("begun")
         program.press("esc")
@@ -322,7 +322,7 @@ def test_the_keys_of_vi_and_their_mode(start: Start, place: Workplace) -> None:
 
 
 def test_what_was_not_told_returns_to_the_composer(start: Start, place: Workplace) -> None:
-    call = ev_function_call("call_1", "exec_command", {"cmd": "echo begun; sleep 60"})
+    call = ev_function_call("call_1", "exec_command", {"cmd": "echo begun; sleep 600"})
     with ScriptedServer([[*call, ev_completed()], ANSWER]) as server:
         program = start(server, "-s", "danger-full-access", "Begin.")
         program.wait_for("Running")

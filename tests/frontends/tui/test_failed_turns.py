@@ -120,7 +120,7 @@ def test_what_was_queued_is_the_composers_again_when_the_turn_fails(start: Start
         [Reply(events=[ev_created(), hold, ev_created()], cut=True), ANSWER]
     ) as server:
         program = start(server, "Hello?")
-        hold.reached.wait(20)
+        hold.reached.wait(120)
         program.type("And then this.")
         program.press("tab")
         program.wait_until(lambda: "\u203a And then this." not in program.lines)

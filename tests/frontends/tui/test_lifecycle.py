@@ -153,7 +153,7 @@ def test_a_terminal_that_is_closed_ends_the_turn_in_order(start: Start) -> None:
         program = start(server, *FREE, "Begin.")
         program.wait_for("Running sleep 417")
         program.hang_up()
-        assert program.process.wait(20) == 129
+        assert program.process.wait(120) == 129
         assert sleepers() == []
         again = start(server, "resume", "--last", "Go on.")
         again.wait_for("Hello again.")
@@ -171,7 +171,7 @@ def test_an_open_list_does_not_keep_the_program_alive(start: Start, is_closed: b
             program.hang_up()
         else:
             program.process.terminate()
-        assert program.process.wait(20) == (129 if is_closed else 143)
+        assert program.process.wait(120) == (129 if is_closed else 143)
 
 
 def test_a_killed_program_leaves_no_child_and_its_session_can_be_resumed(start: Start) -> None:
@@ -282,7 +282,7 @@ def test_a_terminal_that_takes_nothing_gets_all_of_it_later(start: Start) -> Non
     with ScriptedServer([stream]) as server:
         program = start(server, "Talk.")
         # Nothing is read until the model has said all, which is more than a terminal holds.
-        assert said_all.reached.wait(20)
+        assert said_all.reached.wait(120)
         said_all.until.set()
         program.press("c-d")
         program.wait_for("line 1499")

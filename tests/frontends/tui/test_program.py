@@ -68,7 +68,7 @@ def test_what_is_said_into_a_turn_goes_out_with_its_next_request(
 
 
 def test_escape_ends_the_turn_and_the_program_goes_on(start: Start) -> None:
-    call = ev_function_call("call_1", "exec_command", {"cmd": "sleep 60"})
+    call = ev_function_call("call_1", "exec_command", {"cmd": "sleep 600"})
     replies = [[*call, ev_completed()], [*ev_message("Still here."), ev_completed()]]
     with ScriptedServer(replies) as server:
         program = start(server, "-s", "danger-full-access", "Begin.")

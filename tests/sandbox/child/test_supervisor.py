@@ -238,7 +238,7 @@ def test_a_pipe_waits_for_its_other_end_alone(repository: Path) -> None:
 
 
 def test_what_is_left_behind_ends_with_the_command(tmp_path: Path) -> None:
-    script = "setsid sh -c 'echo $$ >pid; exec sleep 60' & while ! test -s pid; do :; done"
+    script = "setsid sh -c 'echo $$ >pid; exec sleep 600' & while ! test -s pid; do :; done"
     assert sh(script, tmp_path)[0] == 0
     pid = int((tmp_path / "pid").read_text(encoding="ascii"))
     with pytest.raises(ProcessLookupError):
@@ -300,7 +300,7 @@ os._exit(0)
 def test_nothing_survives_a_killed_agent_or_group(repository: Path, victim: str) -> None:
     with Lifeline(repository) as line:
         sandbox = PlatformSandbox(dict(os.environ), backends=SUPERVISED)
-        script = f"{line.hold} env -i setsid sh -c 'echo up >&9; sleep 60 & sleep 60' & sleep 60"
+        script = f"{line.hold} env -i setsid sh -c 'echo up >&9; sleep 600 & sleep 600' & sleep 600"
         argv = sandbox.command(["/bin/bash", "-c", script], workspace(repository), repository)
         starting = "import subprocess, sys; subprocess.run(sys.argv[1:], start_new_session=True)"
         agent = subprocess.Popen(
