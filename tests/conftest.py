@@ -46,9 +46,3 @@ def isolated(
     yield
     # Every further folder is numbered after a look at all those that are there.
     shutil.rmtree(home, ignore_errors=True)
-
-
-@pytest.fixture
-def real_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every run of the program is a process of its own, for tests about how one starts, ends or what it takes."""
-    monkeypatch.setenv("REAL_PROCESSES", "1")

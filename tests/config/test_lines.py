@@ -3,6 +3,7 @@ import tomllib
 from typing import Any, cast
 
 from codex_py.config.lines import key_lines
+from tests.support.searches import share
 
 TEXT = '''\
 a = 1  # b = 2
@@ -60,7 +61,7 @@ def test_any_text_that_parses_is_scanned_to_the_same_keys():
     ]  # fmt: skip
     generator = random.Random(7)
     parsed = 0
-    for _ in range(30_000):
+    for _ in range(share(30_000)):
         text = "".join(generator.choices(pieces, k=generator.randrange(1, 14)))
         try:
             values = tomllib.loads(text)
@@ -68,7 +69,7 @@ def test_any_text_that_parses_is_scanned_to_the_same_keys():
             continue
         parsed += 1
         assert set(key_lines(text)) == _keys(values), text
-    assert parsed > 500
+    assert parsed > share(500)
 
 
 def _keys(value: Any, key: tuple[str, ...] = ()) -> set[tuple[str, ...]]:

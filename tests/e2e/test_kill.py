@@ -22,6 +22,7 @@ from codex_py.testing import (
 )
 from tests.support.codex import codex_resumes, needs_codex
 from tests.support.program import Workplace, jsonl
+from tests.support.searches import sample
 
 Event = dict[str, Any]
 
@@ -30,7 +31,6 @@ def says(text: str) -> list[Event]:
     return [*ev_message(text), ev_completed()]
 
 
-pytestmark = pytest.mark.usefixtures("real_processes")
 DONE = says("done")
 PATCH = "*** Begin Patch\n*** Add File: added\n+text\n*** End Patch"
 EVENTS = 30
@@ -122,7 +122,7 @@ def killed(place: Workplace, server: ScriptedServer, events: int) -> list[Event]
     gate = place.cwd / "gate"
     os.mkfifo(gate)
     place.configure(server, stream_max_retries=1)
-    program = place.start()
+    program = place.start(real=True)
     shown = read(program, events, gate)
     return [*shown, *kill(program)]
 
@@ -146,7 +146,7 @@ def check_resumed(place: Workplace, before: ScriptedServer, shown: Sequence[Even
     check_order(items)
 
 
-@pytest.mark.parametrize("events", range(1, EVENTS + 1))
+@pytest.mark.parametrize("events", sample(range(1, EVENTS + 1)))
 def test_a_kill_loses_nothing_that_was_shown(place: Workplace, events: int) -> None:
     with ScriptedServer(script(place.cwd / "gate")) as server:
         shown = killed(place, server, events)
@@ -161,7 +161,7 @@ def test_a_kill_while_a_request_is_out_loses_nothing(place: Workplace, request_n
     replies = [*script(gate)[:request_number], [silence]]
     with ScriptedServer(replies) as server:
         place.configure(server, stream_max_retries=1)
-        program = place.start()
+        program = place.start(real=True)
         assert silence.reached.wait(120)
         shown = kill(program)
         silence.until.set()
@@ -169,7 +169,7 @@ def test_a_kill_while_a_request_is_out_loses_nothing(place: Workplace, request_n
 
 
 @needs_codex
-@pytest.mark.parametrize("events", [2, 5, 10, 16, 18, 20, 22, 24, 26, 28, 30])
+@pytest.mark.parametrize("events", sample([2, 5, 10, 16, 18, 20, 22, 24, 26, 28, 30]))
 def test_codex_goes_on_with_a_killed_session_and_we_with_what_it_adds(
     place: Workplace, events: int
 ) -> None:
@@ -194,7 +194,7 @@ def test_the_events_of_a_whole_run_are_counted_right(place: Workplace) -> None:
     os.mkfifo(gate)
     with ScriptedServer(script(gate)) as server:
         place.configure(server, stream_max_retries=1)
-        program = place.start()
+        program = place.start(real=True)
         shown = read(program, 1000, gate)
         assert program.wait(120) == 0
         items = server.requests[-1].input

@@ -23,10 +23,10 @@ from codex_py.testing import (
 )
 from tests.support.lifeline import Lifeline
 from tests.support.program import Workplace, jsonl
+from tests.support.searches import sample
 from tests.support.tcp_server import tcp_server
 
 Event = dict[str, Any]
-pytestmark = pytest.mark.usefixtures("real_processes")
 DONE = [*ev_message("done"), ev_completed()]
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
@@ -64,7 +64,7 @@ def test_a_signal_during_commands_ends_all_and_the_session_goes_on(
         events: list[Event] = json.loads(json.dumps(calls).replace("HOLD ", hold))
         with ScriptedServer([[*events, ev_completed()], DONE]) as server:
             place.configure(server)
-            program = place.start()
+            program = place.start(real=True)
             line.wait_until_up()
             read_until(program, "item.completed")
             returned, rest, err = end(program, number)
@@ -89,7 +89,7 @@ def test_a_signal_during_the_stream_ends_the_turn_once(
     silence = Pause()
     with ScriptedServer([[ev_created(), *ev_message("part"), silence], DONE]) as server:
         place.configure(server)
-        program = place.start()
+        program = place.start(real=True)
         read_until(program, "item.completed")
         returned, rest, err = end(program, number)
         silence.until.set()
@@ -104,7 +104,7 @@ def test_a_signal_before_the_answer_ends_the_turn_once(place: Workplace) -> None
     silence = Pause()
     with ScriptedServer([[silence]]) as server:
         place.configure(server)
-        program = place.start()
+        program = place.start(real=True)
         assert silence.reached.wait(120)
         returned, events, _ = end(program, signal.SIGTERM)
         silence.until.set()
@@ -116,7 +116,7 @@ def test_a_signal_while_waiting_to_retry_ends_the_turn_once(place: Workplace) ->
     wait = Reply(status=503, body=b"{}", headers={"retry-after": "100"})
     with ScriptedServer([wait]) as server:
         place.configure(server, request_max_retries=3)
-        program = place.start()
+        program = place.start(real=True)
         # The wait is shown.
         read_until(program, "error")
         returned, events, _ = end(program, signal.SIGINT)
@@ -127,7 +127,7 @@ def test_a_signal_while_connecting_ends_the_turn_once(place: Workplace) -> None:
     silent = tcp_server(lambda connection, _request: connection.recv(1))
     with ScriptedServer() as server, silent as (url, requests):
         place.configure(server, base_url=url)
-        program = place.start()
+        program = place.start(real=True)
         read_until(program, "turn.started")
         _wait_for(lambda: bool(requests))
         returned, events, _ = end(program, signal.SIGTERM)
@@ -137,7 +137,7 @@ def test_a_signal_while_connecting_ends_the_turn_once(place: Workplace) -> None:
 def test_a_signal_while_reading_the_prompt_ends_the_program(place: Workplace) -> None:
     with ScriptedServer() as server:
         place.configure(server)
-        program = place.start("--color=never", stdin=subprocess.PIPE)
+        program = place.start("--color=never", stdin=subprocess.PIPE, real=True)
         assert program.stderr is not None
         assert program.stderr.readline() == b"Reading prompt from stdin...\n"
         returned, events, err = end(program, signal.SIGTERM)
@@ -154,7 +154,7 @@ def test_a_second_signal_leaves_at_once_and_still_leaves_no_child(
         stubborn = f"trap '' HUP INT TERM; {line.hold} while :; do sleep 600; done"
         with ScriptedServer([[*call(stubborn), ev_completed()]]) as server:
             place.configure(server)
-            program = place.start()
+            program = place.start(real=True)
             line.wait_until_up()
             program.send_signal(signal.SIGINT)
             returned, _, _ = end(program, signal.SIGINT)
@@ -167,7 +167,7 @@ def test_a_command_that_ignores_every_signal_is_killed(place: Workplace, tmp_pat
         stubborn = f"trap '' HUP INT TERM; {line.hold} (setsid sleep 600 &); sleep 600"
         with ScriptedServer([[*call(stubborn), ev_completed()]]) as server:
             place.configure(server)
-            program = place.start()
+            program = place.start(real=True)
             line.wait_until_up()
             began = time.monotonic()
             returned, rest, _ = end(program, signal.SIGTERM)
@@ -197,7 +197,7 @@ def test_a_kill_leaves_no_child_and_the_session_goes_on(place: Workplace, tmp_pa
         script = f"{line.hold} (setsid sleep 600 &); sleep 600 & sleep 600"
         with ScriptedServer([[*call(script), ev_completed()], DONE]) as server:
             place.configure(server)
-            program = place.start()
+            program = place.start(real=True)
             line.wait_until_up()
             program.kill()
             program.communicate(timeout=120)
@@ -206,7 +206,7 @@ def test_a_kill_leaves_no_child_and_the_session_goes_on(place: Workplace, tmp_pa
             assert server.requests[1].output("call_1") == "aborted"
 
 
-@pytest.mark.parametrize("lines", range(10))
+@pytest.mark.parametrize("lines", sample(range(10)))
 def test_a_kill_behind_any_event_leaves_a_session_that_goes_on(
     place: Workplace, tmp_path: Path, lines: int
 ) -> None:
@@ -219,7 +219,7 @@ def test_a_kill_behind_any_event_leaves_a_session_that_goes_on(
 
         with ScriptedServer([reply] * 200) as server:
             place.configure(server)
-            program = place.start()
+            program = place.start(real=True)
             assert program.stdout is not None
             for _ in range(lines):
                 assert program.stdout.readline()

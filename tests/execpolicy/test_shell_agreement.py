@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from codex_py.execpolicy.safety import dangerous, is_known_safe
 from codex_py.execpolicy.script import all_commands, plain_commands
+from tests.support.searches import share
 
-thorough = settings(max_examples=120, deadline=None, database=None)
-quick = settings(max_examples=400, deadline=None, database=None)
+thorough = settings(max_examples=share(120), deadline=None, database=None)
+quick = settings(max_examples=share(400), deadline=None, database=None)
 
 NAMES = ("zq0", "zq1", "zq2")
 SHELLS = [shell for shell in ("/bin/bash", "/bin/dash", "/bin/zsh") if Path(shell).exists()]

@@ -43,14 +43,16 @@ from codex_py.testing.rules.thread import (
     prefix_problem,
 )
 from codex_py.testing.text_calls import check_text
+from tests.support.searches import share
 
 HERE, AWAY = Maker("here", "here"), Maker("here", "elsewhere")
 TOOLS = (
     FunctionSpec("shell", "Runs.", {"type": "object", "properties": {"cmd": {"type": "string"}}}),
     FreeformSpec("apply_patch", "Patches.", "start: x"),
 )
+
 IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "auto"}
-EXAMPLES = int(os.environ.get("WIRE_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("WIRE_EXAMPLES", share(40)))
 TEXTS = st.sampled_from(["", " ", "a", "b c", "é “x”", "end ", "[ERROR:EXIT] 1", "<tool>"])
 WORDS = st.text(st.characters(codec="utf-8"), max_size=12)
 ARGUMENTS = st.dictionaries(WORDS, st.one_of(WORDS, st.integers(), st.none()), max_size=3)

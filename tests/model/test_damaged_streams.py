@@ -24,8 +24,9 @@ from codex_py.testing import ev_completed, ev_created, ev_function_call, ev_inco
 from codex_py.testing.rendering.chat import ChatStream
 from codex_py.testing.text_calls import with_calls_as_text
 from tests.model.transcripts import WIRES, make_wire, prompt, read_exchanges
+from tests.support.searches import share
 
-CASES = int(os.environ.get("WIRE_CASES", "200"))
+CASES = int(os.environ.get("WIRE_CASES", share(200)))
 APIS = [*WIRES, "text"]
 VALUES: list[Any] = [None, True, -1, 10**30, 1.5, "", "x", "\ud800", [], {}, [None], {"a": [1]}]
 

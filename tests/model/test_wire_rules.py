@@ -21,10 +21,11 @@ from codex_py.testing.rules.anthropic import check_anthropic
 from codex_py.testing.rules.chat import check_chat
 from codex_py.testing.rules.thread import anthropic_prefix, chat_prefix
 from codex_py.testing.text_calls import check_text
+from tests.support.searches import share
 
 Item = dict[str, Any]
 
-thorough = settings(max_examples=100, deadline=None, database=None)
+thorough = settings(max_examples=share(100), deadline=None, database=None)
 HERE = Maker("here", "elsewhere")
 TOOLS = (
     FunctionSpec("run", "Runs.", {"type": "object", "properties": {"cmd": {"type": "string"}}}),

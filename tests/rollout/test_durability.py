@@ -12,6 +12,7 @@ import pytest
 from codex_py.rollout.reader import read_session
 from codex_py.rollout.writer import RolloutWriter
 from tests.rollout.builders import user
+from tests.support.searches import sample
 
 # Writes numbered items without end, and says so after each one.
 _WRITER = """
@@ -29,7 +30,7 @@ for n in range(1_000_000):
 """
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", sample(range(10)))
 def test_a_killed_writer_leaves_every_line_that_it_had_finished(tmp_path: Path, seed: int) -> None:
     wanted = random.Random(seed).randrange(1, 400)
     with subprocess.Popen(

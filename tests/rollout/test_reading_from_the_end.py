@@ -24,6 +24,7 @@ from tests.rollout.builders import (
     session_file,
     user,
 )
+from tests.support.searches import sample
 
 _NO_USAGE = Usage()
 
@@ -136,7 +137,7 @@ class _Generator:
         return self._random.choice(words) * self._random.randrange(longest)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", sample(range(30)))
 def test_reading_from_the_last_compaction_gives_what_reading_everything_gives(
     tmp_path: Path, seed: int
 ) -> None:
@@ -147,7 +148,7 @@ def test_reading_from_the_last_compaction_gives_what_reading_everything_gives(
     assert _decoded(read_session(path)) == _decoded(_read_forward([(path, None)], session))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", sample(range(20)))
 def test_so_it_does_in_a_native_session_that_goes_on_from_others(tmp_path: Path, seed: int) -> None:
     made = _Generator(seed, compactions=[0, 0.5, 1, 3][seed % 4])
     files: list[tuple[Path, int | None]] = []

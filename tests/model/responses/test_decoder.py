@@ -23,6 +23,7 @@ from codex_py.protocol.stream import (
     ToolInputDelta,
     Usage,
 )
+from tests.support.searches import share
 from tests.support.streams import CALL, MESSAGE, REASONING, Event, full_stream
 
 COMPLETED: Event = {"type": "response.completed", "response": {"id": "resp_1", "output": []}}
@@ -844,7 +845,7 @@ def test_events_with_fields_of_the_wrong_type_do_no_harm() -> None:
     kinds = {event["type"] for event in full_stream()}
     kinds |= {"error", "response.failed", "response.output_text.annotation.added"}
     chance = random.Random(1)
-    for _ in range(2000):
+    for _ in range(share(2000)):
         decoder = ResponsesDecoder()
         for _ in range(5):
             event = {name: chance.choice(odd) for name in chance.sample(fields, 5)}
