@@ -243,9 +243,11 @@ def test_a_plan_is_implemented_here(start: Start, place: Workplace) -> None:
     with ScriptedServer([change, says(PLAN), change, says("Made.")]) as server:
         program = start(server)
         planning(program)
-        program.wait_for("Declined the patch of")
-        assert "apply_patch failed" not in program.text
         program.wait_for("Yes, implement this plan")
+        # The plan may have scrolled it off.
+        shown = "\n".join(program.scrollback)
+        assert "Declined the patch of" in shown
+        assert "apply_patch failed" not in shown
         assert not (place.cwd / "made.txt").exists()
         assert "proposed_plan" not in program.text
         program.type("y")
