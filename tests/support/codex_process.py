@@ -46,7 +46,7 @@ def start_codex_py(
         sorted(item for item in environment.items() if item[0].startswith(_READ_BY_PYTHON))
     )
     real = real or limit is not None or "REAL_PROCESSES" in os.environ
-    if not real and of_python in _SERVERS and os.uname().machine in fork_server.SYSTEM_CALLS:
+    if not real and of_python in _SERVERS and fork_server.CLONE is not None:
         request = {
             "args": words,
             "cwd": str(cwd),
@@ -80,7 +80,7 @@ class _Server:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, fork_server.__file__, *not_imported],
-                env={"PATH": os.environ["PATH"], **variables},
+                env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", **variables},
                 stdin=theirs.fileno(),
             )
         atexit.register(self._close)

@@ -22,8 +22,10 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
-SYSTEM_CALLS: Final = {"x86_64": 56, "aarch64": 220}
-"""The number of `clone`, for each machine."""
+CLONE: Final = (
+    {"x86_64": 56, "aarch64": 220}.get(os.uname().machine) if sys.platform == "linux" else None
+)
+"""The number of the system call; None where it is not known, and nothing can be forked so."""
 _CLONE_PARENT = 0x8000
 _MAX_FD = 1 << 20
 _NOT_IMPORTED = (
@@ -103,11 +105,10 @@ def _load(left_out: tuple[str, ...]) -> ModuleType:
 def _fork_sibling() -> int:
     """Fork a child of the parent of this process. Returns its id; 0 in the child."""
     system_call = ctypes.PyDLL(None).syscall
-    number = SYSTEM_CALLS[os.uname().machine]
     before, after = ctypes.pythonapi.PyOS_BeforeFork, ctypes.pythonapi.PyOS_AfterFork_Parent
     in_child = ctypes.pythonapi.PyOS_AfterFork_Child
     before()
-    pid = system_call(number, _CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0)
+    pid = system_call(CLONE, _CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0)
     if pid:
         after()
         assert pid > 0, "the system call `clone` failed"
