@@ -16,12 +16,12 @@ from tests.support.fork_server import receive_message, send_message
 
 _READ_BY_PYTHON = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_")
 """Begin the names of variables that count when an interpreter starts, and not after that."""
-_TERMINAL = "codex_py.frontends.tui"
 _SERVERS: Final[Mapping[tuple[tuple[str, str], ...], tuple[str, ...]]] = {
-    (): (_TERMINAL,),
-    (("LANG", "C.UTF-8"),): (),
+    (): ("codex_py.frontends.tui",),
+    # A run in a terminal. The SDK of MCP takes as long to import as all the rest.
+    (("LANG", "C.UTF-8"),): ("codex_py.mcp", "codex_py.frontends.mcp_server"),
 }
-"""Which of these variables a server has, and what it does not import."""
+"""The servers: which of these variables each has, and what it does not import."""
 
 
 def start_codex_py(

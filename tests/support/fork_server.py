@@ -28,13 +28,8 @@ CLONE: Final = (
 """The number of the system call; None where it is not known, and nothing can be forked so."""
 _CLONE_PARENT = 0x8000
 _MAX_FD = 1 << 20
-_NOT_IMPORTED = (
-    "codex_py.testing",
-    "codex_py.sandbox.child",
-    "codex_py.mcp",
-    "codex_py.frontends.mcp_server",
-)
-"""What no run of the program needs, and what needs the SDK of MCP, which would double the time of an import."""
+_NOT_IMPORTED = ("codex_py.testing", "codex_py.sandbox.child")
+"""They are no part of a run."""
 
 
 def send_message(channel: socket.socket, message: Any, fds: Sequence[int] = ()) -> None:

@@ -2,19 +2,26 @@
 
 import asyncio
 import os
-import sys
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+import subprocess
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
+import anyio
+import anyio.to_thread
 import mcp_types as types
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.client.extension import NotificationBinding
 from mcp.client.session import ClientRequestContext, ClientSession
-from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.shared.message import SessionMessage
 from pydantic import BaseModel, ConfigDict
 
+from tests.support.codex_process import start_codex_py
 from tests.support.program import Workplace, environment
+
+Message: TypeAlias = SessionMessage | Exception
 
 
 class CodexEvent(BaseModel):
@@ -91,28 +98,72 @@ async def served(
         agent.events.append(event.msg)
         agent.event_came.set()
 
-    parameters = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "codex_py", "mcp-server", *(["-s", sandbox] if sandbox else []), *args],
-        env=environment(place.home, env),
-        cwd=place.cwd,
+    words = [*(["-s", sandbox] if sandbox else []), *args]
+    async with (
+        mcp_server(words, place.cwd, environment(place.home, env)) as (read, write),
+        ClientSession(
+            read,
+            write,
+            elicitation_callback=None if answer is None else elicited,
+            logging_callback=logged,
+            notification_bindings=[
+                NotificationBinding(method="codex/event", params_type=CodexEvent, handler=told)
+            ],
+        ) as session,
+    ):
+        agent = Agent(session)
+        await session.initialize()
+        yield agent
+
+
+@asynccontextmanager
+async def mcp_server(
+    args: Sequence[str], cwd: Path, environment: Mapping[str, str]
+) -> AsyncGenerator[tuple[ObjectReceiveStream[Message], ObjectSendStream[SessionMessage]]]:
+    """Start `codex-py mcp-server ARGS`. Gives the messages from it and to it; it ends when its standard input does."""
+    program = start_codex_py(
+        ["mcp-server", *args],
+        cwd,
+        environment,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
-    with open(os.devnull, "w", encoding="utf-8") as errors:  # noqa: ASYNC230, PTH123
-        async with (
-            stdio_client(parameters, errlog=errors) as (read, write),
-            ClientSession(
-                read,
-                write,
-                elicitation_callback=None if answer is None else elicited,
-                logging_callback=logged,
-                notification_bindings=[
-                    NotificationBinding(method="codex/event", params_type=CodexEvent, handler=told)
-                ],
-            ) as session,
-        ):
-            agent = Agent(session)
-            await session.initialize()
-            yield agent
+    stdin, stdout = program.stdin, program.stdout
+    assert stdin is not None
+    assert stdout is not None
+    came, read = anyio.create_memory_object_stream[Message]()
+    write, sent = anyio.create_memory_object_stream[SessionMessage]()
+
+    async def receive() -> None:
+        async with came:
+            while line := await anyio.to_thread.run_sync(stdout.readline):
+                with suppress(anyio.BrokenResourceError):
+                    await came.send(
+                        SessionMessage(
+                            types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                        )
+                    )
+
+    async def send() -> None:
+        async with sent:
+            async for one in sent:
+                text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await anyio.to_thread.run_sync(os.write, stdin.fileno(), f"{text}\n".encode())
+
+    with program:
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(receive)
+                group.start_soon(send)
+                try:
+                    yield read, write
+                finally:
+                    write.close()
+                    read.close()
+                    stdin.close()
+            assert program.wait(60) == 0
+        finally:
+            program.kill()
 
 
 def text_of(result: types.CallToolResult) -> str:
