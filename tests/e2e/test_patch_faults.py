@@ -5,13 +5,13 @@ import os
 import resource
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
 import pytest
 
+from tests.support.codex_process import start_codex_py
 from tests.support.patching import enveloped, tree
 from tests.support.privileges import heed_permissions, needs_permissions
 from tests.support.program import environment
@@ -34,15 +34,16 @@ class Place:
         *argv: str,
         limit: Callable[[], None] | None = None,
         stdout: int | IO[bytes] = subprocess.PIPE,
+        real: bool = False,
     ) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "codex_py", *argv],
-            cwd=self.root,
-            env=environment(self.home),
+        return start_codex_py(
+            argv,
+            self.root,
+            environment(self.home),
             stdin=subprocess.PIPE,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            preexec_fn=limit,
+            stdout=stdout if isinstance(stdout, int) else stdout.fileno(),
+            limit=limit,
+            real=real,
         )
 
     def run(
@@ -260,7 +261,7 @@ def cut_off(place: Place, number: signal.Signals) -> "subprocess.Popen[bytes]":
     patch = envelope(
         "*** Update File: f", "-1", "+2", *[f"*** Add File: n{n}" for n in range(MANY)]
     )
-    program = place.start("apply")
+    program = place.start("apply", real=True)
     assert program.stdin is not None
     program.stdin.write(patch)
     program.stdin.close()
