@@ -392,8 +392,7 @@ def test_a_child_works_in_a_tree_of_its_own_that_is_kept_with_its_changes(
     assert not (apart.cwd / "new.txt").exists()
     answer = f"(The changes are in {tree}, a git worktree, and not in {apart.cwd}.)"
     assert answer in str(family.requests["parent"][-1].output("w1"))
-    told = [item["message"] for item in outcome.items if item["type"] == "error"]
-    assert f"The git worktree {tree} has changes and is kept." in told
+    assert f"The git worktree {tree} has changes and is kept." in outcome.err
     assert str(tree) in json.dumps(family.requests["task"][0].input)
 
 
@@ -404,8 +403,7 @@ def test_a_tree_with_a_repository_inside_is_kept_and_the_parent_is_told(apart: W
     assert (tree / "n" / "y").read_text(encoding="utf-8") == "precious\n"
     answer = f"(The changes are in {tree}, a git worktree, and not in {apart.cwd}.)"
     assert answer in str(family.requests["parent"][-1].output("w1"))
-    told = [item["message"] for item in outcome.items if item["type"] == "error"]
-    assert f"The git worktree {tree} has a repository of its own in n and is kept." in told
+    assert f"The git worktree {tree} has a repository of its own in n and is kept." in outcome.err
 
 
 def test_a_parent_that_closes_a_child_at_work_is_told_where_its_changes_are(
