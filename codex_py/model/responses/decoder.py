@@ -107,18 +107,15 @@ class ResponsesDecoder:
                 # Progress, or news that this program does not know.
                 pass
             case _ if event.get("object") == "response":
-                self._take_whole(event)
+                # A whole response in place of a stream.
+                self._created(event)
+                if event.get("status") not in {"queued", "in_progress"}:
+                    self._terminal("response.completed", event)
             case _ if event.get("error"):
                 # Gateways put theirs in.
                 self._error(event)
             case _:
                 pass
-
-    def _take_whole(self, response: JsonObject) -> None:
-        """A whole response in place of a stream."""
-        self._created(response)
-        if response.get("status") not in {"queued", "in_progress"}:
-            self._terminal("response.completed", response)
 
     def _take_text(self, text: TextEvent, event: JsonObject) -> None:
         if text.verb == "delta" and not text_field(event, "delta"):
