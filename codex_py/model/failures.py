@@ -23,6 +23,7 @@ has one. What is final and what is not follows the SDKs of OpenAI and Anthropic,
 import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from enum import Enum, auto
 from http import HTTPStatus
 
@@ -130,21 +131,13 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, url: str)
     # with any status.
     final = kind in {_Kind.QUOTA, _Kind.CONTEXT}
     retryable = status_kind in _RETRYABLE and not final
-    match headers.get("x-should-retry", "").strip().lower():
-        case "true":
-            retryable = True
-        case "false":
-            retryable = False
-        case _:
-            pass
+    wish = headers.get("x-should-retry", "").strip().lower()
+    retryable = {"true": True, "false": False}.get(wish, retryable)
     code = name if kind in {_Kind.QUOTA, _Kind.CONTEXT, _Kind.OVERLOAD} else error.code
     exit_kind = status_kind if kind is None or kind is _Kind.REQUEST else kind
     exit_code = _EXIT_CODES.get(exit_kind, ExitCode.TURN_FAILED)
-    message = _usage_message(name, error) if kind is _Kind.QUOTA else None
-    if not message and status == HTTPStatus.BAD_REQUEST and not body.lstrip().startswith(b"<"):
-        # The server's own words, as Codex has them. A web page is not from the model's service.
-        message = error.message
-    message = message or _http_message(status, error.message, url)
+    quota = (name or status_name) if exit_kind is _Kind.QUOTA else None
+    message = _advised(quota, error, _http_message(status, error.message, url))
     if not retryable:
         return ModelError(message, code=code or status_name, exit_code=exit_code, status=status)
     wait_s = retry_after_s(headers, error.message)
@@ -183,14 +176,13 @@ def stream_failure(
             # A gateway says how the server behind it answered.
             status_name, kind = _by_status(status)
             code = code or status_name
-    message = error.message or fallback
     exit_code = _EXIT_CODES.get(kind, ExitCode.TURN_FAILED)
     if kind not in _RETRYABLE:
-        text = _usage_message(code, error) or _WORDING.get(code or "", message)
+        text = _advised(code, error, error.message) or fallback
         return ModelError(text, code=code, exit_code=exit_code, status=status)
     reason = "rate limit exceeded" if kind is _Kind.RATE_LIMIT else _DISCONNECTED
     return StreamError(
-        f"{reason}: {message}",
+        f"{reason}: {error.message or fallback}",
         code=code or "server_error",
         exit_code=exit_code,
         status=status,
@@ -253,15 +245,15 @@ def _by_status(status: int) -> tuple[str, _Kind]:
     return ("server_error", _Kind.TRANSIENT) if status >= 500 else ("bad_request", _Kind.REQUEST)
 
 
-def _usage_message(name: str | None, error: ServerError) -> str | None:
-    text = _WORDING.get(name or "")
-    if name != "usage_limit_reached" or error.resets_at is None:
-        return text
-    try:
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(error.resets_at))
-    except (OverflowError, ValueError, OSError):
-        return text
-    return f"{text} Try again at {when}."
+def _advised(name: str | None, error: ServerError, said: str) -> str:
+    """What to do, then the words of the provider; those alone if there is no advice for the name."""
+    if (advice := _WORDING.get(name or "")) is None:
+        return said
+    if name == "usage_limit_reached" and error.resets_at is not None:
+        with suppress(OverflowError, ValueError, OSError):
+            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(error.resets_at))
+            advice += f" Try again at {when}."
+    return f"{advice} ({said})" if said else advice
 
 
 def _http_message(status: int, message: str, url: str) -> str:

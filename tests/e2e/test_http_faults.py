@@ -33,14 +33,18 @@ def says_once(outcome: Outcome, *words: str, retries: int = 0) -> None:
 @pytest.mark.parametrize(
     ("status", "code", "name", "message"),
     [
-        (400, 1, "bad_request", "no such thing"),
+        (400, 1, "bad_request", "unexpected status 400 Bad Request: no such thing, url: "),
         (401, 77, "authentication", "unexpected status 401 Unauthorized: no such thing, url: "),
         (403, 77, "authentication", "unexpected status 403 Forbidden: no such thing, url: "),
         (404, 1, "not_found", "unexpected status 404 Not Found: no such thing, url: "),
         (413, 1, "request_too_large", "unexpected status 413 "),
         (422, 1, "bad_request", "unexpected status 422 "),
         (418, 1, "bad_request", "unexpected status 418 "),
-        (402, 1, "insufficient_quota", "unexpected status 402 Payment Required: "),
+        (
+            *(402, 1, "insufficient_quota"),
+            "Quota exceeded. Check your plan and billing details."
+            " (unexpected status 402 Payment Required: no such thing, url: ",
+        ),
     ],
 )
 def test_what_stays_wrong_is_asked_once(
@@ -148,7 +152,8 @@ def test_a_server_that_wants_hours_is_not_waited_for(place: Workplace) -> None:
     [
         (
             {"code": "insufficient_quota", "message": "pay"},
-            "Quota exceeded. Check your plan and billing details.",
+            "Quota exceeded. Check your plan and billing details."
+            " (unexpected status 429 Too Many Requests: pay, url: http://127.0.0.1:",
         ),
         (
             {"type": "usage_limit_reached", "plan_type": "plus", "resets_at": 1_900_000_000},

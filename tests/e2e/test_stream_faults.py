@@ -188,12 +188,12 @@ def test_the_retry_of_a_cut_stream_can_succeed(place: Workplace) -> None:
             {"type": "error", "error": {"code": "context_length_exceeded", "message": "too long"}},
             1,
             "Codex ran out of room in the model's context window. "
-            "Start a new thread or clear earlier history before retrying.",
+            "Start a new thread or clear earlier history before retrying. (too long)",
         ),
         (
             ev_failed("insufficient_quota", "pay"),
             1,
-            "Quota exceeded. Check your plan and billing details.",
+            "Quota exceeded. Check your plan and billing details. (pay)",
         ),
         (ev_failed("invalid_prompt", "no such prompt"), 1, "no such prompt"),
         ({"error": {"message": "put in by a gateway"}}, 69, None),

@@ -83,13 +83,9 @@ def test_message_of_each_shape_of_body(body: object, message: str) -> None:
     assert str(http(401, body)) == f"unexpected status 401 Unauthorized: {message}, url: {URL}"
 
 
-def test_bad_request_is_told_in_the_words_of_the_server() -> None:
+def test_bad_request_is_told_in_the_words_of_the_server_with_its_address() -> None:
     assert str(http(400, {"error": {"message": "Unknown parameter: 'x'."}})) == (
-        "Unknown parameter: 'x'."
-    )
-    # What is in front of the service may answer too.
-    assert str(http(400, b"<html><title>Proxy</title>")) == (
-        f"unexpected status 400 Bad Request: Proxy, url: {URL}"
+        f"unexpected status 400 Bad Request: Unknown parameter: 'x'., url: {URL}"
     )
     assert str(http(400)) == f"unexpected status 400 Bad Request: Unknown error, url: {URL}"
 
@@ -116,12 +112,17 @@ def test_server_can_ask_for_a_retry() -> None:
     [
         (
             {"code": "insufficient_quota", "message": "m"},
-            "Quota exceeded. Check your plan and billing details.",
+            "Quota exceeded. Check your plan and billing details."
+            f" (unexpected status 429 Too Many Requests: m, url: {URL})",
         ),
-        ({"type": "usage_limit_reached", "plan_type": "plus"}, "You've hit your usage limit."),
         (
-            {"type": "usage_not_included"},
-            "Your plan does not include the use of this model: upgrade it, or use an API key.",
+            {"type": "usage_limit_reached", "plan_type": "plus", "message": "m"},
+            f"You've hit your usage limit. (unexpected status 429 Too Many Requests: m, url: {URL})",
+        ),
+        (
+            {"type": "usage_not_included", "message": "m"},
+            "Your plan does not include the use of this model: upgrade it, or use an API key."
+            f" (unexpected status 429 Too Many Requests: m, url: {URL})",
         ),
         (
             {"code": "credit_balance_exhausted", "message": "no money"},
@@ -136,13 +137,20 @@ def test_used_up_quota_is_final(error: dict[str, Any], message: str) -> None:
     assert str(failure) == message
 
 
+def test_a_payment_that_is_required_is_told_with_advice_and_the_words_of_the_provider() -> None:
+    assert str(http(402, {"error": {"message": "Top up at the desk"}})) == (
+        "Quota exceeded. Check your plan and billing details."
+        f" (unexpected status 402 Payment Required: Top up at the desk, url: {URL})"
+    )
+
+
 def test_end_of_a_usage_limit_is_told() -> None:
     resets_at = 1_790_000_000
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(resets_at))
     failure = http(429, {"error": {"type": "usage_limit_reached", "resets_at": resets_at}})
-    assert str(failure) == f"You've hit your usage limit. Try again at {when}."
+    assert str(failure).startswith(f"You've hit your usage limit. Try again at {when}. (unexpected")
     unreadable = http(429, {"error": {"type": "usage_limit_reached", "resets_at": 1e300}})
-    assert str(unreadable) == "You've hit your usage limit."
+    assert str(unreadable).startswith("You've hit your usage limit. (unexpected status 429")
 
 
 def test_overload_is_temporary_whatever_its_status() -> None:
@@ -183,7 +191,7 @@ def test_status_decides_where_the_type_says_little() -> None:
 def test_lack_of_room_is_known_by_its_wording(message: str) -> None:
     failure = http(400, {"error": {"message": message, "type": "invalid_request_error"}})
     assert (failure.code, failure.retryable) == ("context_length_exceeded", False)
-    assert str(failure) == message
+    assert str(failure) == f"unexpected status 400 Bad Request: {message}, url: {URL}"
     assert stream_failure({"message": message}).code == "context_length_exceeded"
     assert http(500, {"error": message}).retryable is False
 
@@ -264,13 +272,13 @@ def test_delay_in_a_message_is_understood(text: str, delay_s: float | None) -> N
             False,
             ExitCode.TURN_FAILED,
             "Codex ran out of room in the model's context window. "
-            "Start a new thread or clear earlier history before retrying.",
+            "Start a new thread or clear earlier history before retrying. (told so)",
         ),
         (
             "insufficient_quota",
             False,
             ExitCode.TURN_FAILED,
-            "Quota exceeded. Check your plan and billing details.",
+            "Quota exceeded. Check your plan and billing details. (told so)",
         ),
         ("invalid_prompt", False, ExitCode.TURN_FAILED, "told so"),
         ("cyber_policy", False, ExitCode.TURN_FAILED, "told so"),
@@ -280,7 +288,7 @@ def test_delay_in_a_message_is_understood(text: str, delay_s: float | None) -> N
             "server_is_overloaded",
             False,
             ExitCode.TEMPORARY,
-            "Selected model is at capacity. Please try a different model.",
+            "Selected model is at capacity. Please try a different model. (told so)",
         ),
         ("rate_limit_exceeded", True, ExitCode.TEMPORARY, "rate limit exceeded: told so"),
         (
