@@ -13,7 +13,13 @@ from codex_py.config.config import load_config
 from codex_py.core.session import Session
 from codex_py.errors import ConfigError
 from codex_py.protocol.stream import ToolChoice
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import (
+    ScriptedServer,
+    ev_completed,
+    ev_function_call,
+    ev_message,
+    ev_web_search_call,
+)
 from tests.support.program import Workplace
 from tests.support.wires import AnyWire
 
@@ -22,13 +28,21 @@ PLAN = [*ev_function_call("c2", "update_plan", {"plan": []}), ev_completed()]
 DONE = [*ev_message("done"), ev_completed()]
 
 
-def run(tmp_path: Path, script: list[Any], *, config: str = "", **turn: Any) -> ScriptedServer:
+def run(
+    tmp_path: Path,
+    script: list[Any],
+    *,
+    config: str = "",
+    events: list[Any] | None = None,
+    **turn: Any,
+) -> ScriptedServer:
     """One turn against a scripted model."""
 
     async def work() -> None:
         environment = {**os.environ, "CODEX_HOME": str(tmp_path / "home"), "MOCK_KEY": "k"}
         loaded = load_config(cwd=tmp_path, environment=environment)
-        opening = open_session(loaded, SessionOptions(), lambda _: None, environment=environment)
+        sink = ([] if events is None else events).append
+        opening = open_session(loaded, SessionOptions(), sink, environment=environment)
         async with opening as session:
             await take(session)
 
@@ -162,14 +176,46 @@ def test_it_is_enforced_on_every_wire(tmp_path: Path, wire: str, choice: str) ->
     assert wires.last["type"] == "turn.completed"
 
 
-def test_the_user_is_warned_of_a_server_that_does_not_know_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wire", ["responses", "chat", "anthropic", "text"])
+@pytest.mark.parametrize(
+    ("choice", "replies", "unmet"),
+    [
+        ("required", [DONE], "a tool"),
+        ("required", [CALL, DONE], None),
+        ("update_plan", [CALL, DONE], "update_plan"),
+        ("update_plan", [PLAN, DONE], None),
+        ("auto", [DONE], None),
+    ],
+)
+def test_a_choice_that_the_model_did_not_meet_is_told_once(
+    tmp_path: Path, wire: str, choice: str, replies: list[Any], unmet: str | None
+) -> None:
+    home, cwd = tmp_path / "home", tmp_path / "cwd"
+    home.mkdir()
+    cwd.mkdir()
+    # The system prompt of the text wire asks for the call, at first.
+    with AnyWire(Workplace(home, cwd), check_prefix=False) as wires:
+        wires.prompt(wire, "go", *replies, flags={"tool_choice": choice})
+    told = [warning for warning in wires.warnings if "tool_choice" in warning]
+    text = f"`tool_choice` was not met: the first response does not call {unmet}."
+    assert told == ([] if unmet is None else [text])
+
+
+def test_a_server_that_does_not_know_it_is_not_sent_it(tmp_path: Path) -> None:
     home, cwd = tmp_path / "home", tmp_path / "cwd"
     home.mkdir()
     cwd.mkdir()
     profile = {"model_providers": {"chat": {"profile": {"tool_choice": "ignored"}}}}
     with AnyWire(Workplace(home, cwd)) as wires:
         wires.prompt("chat", "go", DONE, flags={"tool_choice": "required", **profile})
-    assert wires.warnings == [
-        "chat does not know `tool_choice`: the model is free to call no tool."
-    ]
+    assert len(wires.warnings) == 1
     assert "tool_choice" not in wires.requests[0].fields
+
+
+def test_a_search_of_the_provider_is_a_call(tmp_path: Path) -> None:
+    search = [*ev_web_search_call("q"), *ev_message("done", index=1), ev_completed()]
+    events: list[Any] = []
+    run(tmp_path, [search], events=events, tool_choice="required")
+    assert "not met" not in str(events)
+    run(tmp_path, [DONE], events=events, tool_choice="required")
+    assert "not met" in str(events)

@@ -5,11 +5,10 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from codex_py.app.model import configured_provider
 from codex_py.app.options import SessionSetup
 from codex_py.errors import ConfigError, ToolError
 from codex_py.protocol.dispatch import Dispatch, ToolUse
-from codex_py.protocol.events import Event, UsageReported
+from codex_py.protocol.events import Event, ItemCompleted, UsageReported, WebSearch
 from codex_py.protocol.extension import Compaction, Extension, Thread, TurnStart
 from codex_py.protocol.stream import ANY_TOOL, ModelStream, Prompt, ToolChoice
 from codex_py.protocol.tools import ToolOutput, called_tool
@@ -23,16 +22,18 @@ class ToolChoices:
         Raises:
             ConfigError: the setting cannot be read.
         """
-        self._setup = setup
         self._configured = ToolChoice.parse(setup.config.tool_choice)
 
     def __call__(self, thread: Thread) -> Extension:
         choice = ANY_TOOL
-        is_first = is_answered = is_compacting = False
+        is_first = is_answered = is_compacting = is_met = False
         serial = asyncio.Lock()
 
         def sink(event: Event) -> None:
-            nonlocal is_answered
+            nonlocal is_answered, is_met
+            # The provider runs its searches itself.
+            is_search = isinstance(event, ItemCompleted) and isinstance(event.item, WebSearch)
+            is_met = is_met or (is_first and is_search and not choice.names)
             # Reported at the end of each response. Its calls may run later, but before the next request.
             if isinstance(event, UsageReported) and not is_compacting:
                 is_answered = True
@@ -51,7 +52,9 @@ class ToolChoices:
 
         def wrap_dispatch(inner: Dispatch) -> Dispatch:
             async def dispatch(use: ToolUse) -> ToolOutput:
+                nonlocal is_met
                 _check_call(choice, use.call.tool_name, is_first=is_first)
+                is_met = is_met or is_first
                 if thread.settings.parallel_tool_calls:
                     return await inner(use)
                 async with serial:
@@ -61,12 +64,13 @@ class ToolChoices:
 
         @asynccontextmanager
         async def around_turn(turn: TurnStart) -> AsyncGenerator[None]:
-            nonlocal choice, is_first, is_answered
+            nonlocal choice, is_first, is_answered, is_met
             choice = turn.tool_choice or self._configured
-            is_first, is_answered = True, False
-            if choice.mode == "required":
-                self._warn_if_ignored()
+            is_first, is_answered, is_met = True, False, False
             yield
+            if choice.mode == "required" and is_answered and not is_met:
+                tool = " or ".join(choice.names) or "a tool"
+                thread.warn(f"`tool_choice` was not met: the first response does not call {tool}.")
 
         @asynccontextmanager
         async def around_compaction(_: Compaction) -> AsyncGenerator[None]:
@@ -84,13 +88,6 @@ class ToolChoices:
             around_turn=around_turn,
             around_compaction=around_compaction,
         )
-
-    def _warn_if_ignored(self) -> None:
-        provider = configured_provider(self._setup.config, self._setup.environment)
-        if provider.profile.tool_choice == "ignored":
-            self._setup.warn(
-                f"{provider.name} does not know `tool_choice`: the model is free to call no tool."
-            )
 
 
 def _check_names(choice: ToolChoice, prompt: Prompt) -> None:
