@@ -89,6 +89,7 @@ def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> 
     window = config.model_context_window or info.context_window
     if not info.known:
         setup.warn(_UNKNOWN_MODEL.format(info.slug, window))
+    is_known = (info.known or config.model_context_window) and not config.model_fallbacks
     effort = choices.reasoning_effort or info.default_reasoning_effort
     summary = choices.reasoning_summary or (None if info.known else "auto")
     reasoning = {
@@ -105,6 +106,7 @@ def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> 
         approval_policy=choices.approval_policy,
         sandbox_policy=choices.sandbox_policy,
         context_window=window * info.effective_context_window_percent // 100,
+        known_window=window if is_known else None,
         reasoning_effort=choices.reasoning_effort,
         reasoning_summary=choices.reasoning_summary,
         reasoning=reasoning or None,

@@ -92,7 +92,7 @@ class SessionTurn:
         is_refused = False
         try:
             if prompt is not None:
-                notes = await parts.extension.before_prompt(prompt)
+                notes = await self._notes_of(prompt)
             await self._make_room("" if prompt is None else prompt.text)
         except PromptRefused:
             is_refused = True
@@ -167,7 +167,7 @@ class SessionTurn:
     async def _send(self, prompt: UserPrompt) -> None:
         """Record a steered prompt, unless an extension refuses it."""
         try:
-            notes = await self._parts.extension.before_prompt(prompt)
+            notes = await self._notes_of(prompt)
         except PromptRefused as error:
             self._parts.thread.warn(str(error))
             self.emit(events.SteeringRefused(prompt.text))
@@ -179,6 +179,16 @@ class SessionTurn:
                 events.UserMessage(id=item_id, text=prompt.text, images=prompt.images)
             )
         )
+
+    async def _notes_of(self, prompt: UserPrompt) -> Sequence[Note]:
+        settings = self._parts.thread.settings
+        # Twice the usual number of characters in a token: a prompt that may fit is sent.
+        tokens, window = len(prompt.text) // 8, settings.known_window
+        if window is not None and tokens > window:
+            text = f"The prompt is too long: it has at least about {tokens:,} tokens, and the context window"
+            text += f" of {settings.model} has {window:,}."
+            raise PromptRefused(text, code="context_length_exceeded", exit_code=ExitCode.USAGE)
+        return await self._parts.extension.before_prompt(prompt)
 
     def _record_prompt(self, prompt: UserPrompt, notes: Sequence[Note]) -> None:
         thread = self._parts.thread

@@ -39,6 +39,8 @@ class TurnSettings:
     sandbox_policy: SandboxPolicy
     context_window: int
     """Tokens that fit into a request, without the share that is kept free."""
+    known_window: int | None = None
+    """All tokens of the window; None if it is a guess, or another model may take over."""
     reasoning_effort: str | None = None
     """As configured; None: the default of the model."""
     reasoning_summary: str | None = None

@@ -171,3 +171,24 @@ def test_a_model_that_does_not_know_patches_gets_their_grammar_and_an_example(
 
 def _has_image(item: dict[str, Any]) -> bool:
     return any(part["type"] == "input_image" for part in item.get("content", []))
+
+
+def test_a_prompt_that_can_not_fit_is_refused_before_it_is_sent(place: Workplace) -> None:
+    done = [*ev_message("done"), ev_completed()]
+    window = ("-c", "model_context_window=1000")
+    fallback = ("-c", 'model_fallbacks=["mock/mystery"]')
+    with ScriptedServer([done, done, done]) as server:
+        outcome = place.run(server, *window, "-", stdin=b"x " * 4004)
+        assert server.requests == []
+        assert (outcome.code, outcome.error["code"]) == (2, "context_length_exceeded")
+        assert outcome.error["message"] == (
+            "The prompt is too long: it has at least about 1,001 tokens, and the context window of"
+            " gpt-5.5 has 1,000."
+        )
+        for options, words in [
+            (window, 4003),
+            # Another model may take over, or the window is a guess.
+            ((*window, *fallback), 4004),
+            (("-m", "mystery"), 1_100_000),
+        ]:
+            assert place.run(server, *options, "-", stdin=b"x " * words).code == 0
