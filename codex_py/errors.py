@@ -41,7 +41,7 @@ class ExitCode(IntEnum):
     TURN_FAILED = 1
     USAGE = 2
     GATE = 3
-    """An extension, such as the `Stop` hooks, did not accept the result after its last round."""
+    """An extension, such as hooks, refused the prompt, or did not accept the result after its last round."""
     SCHEMA = 4
     """The final answer breaks `--output-schema`."""
     DENIED = 5
@@ -131,7 +131,9 @@ class PromptRefused(CodexError):
 
 
 class TurnSkipped(PromptRefused):
-    """An extension ends the turn as if it was complete: no further request is sent."""
+    """An extension ends the turn as if it was complete: no further request is sent. The user is warned with the text."""
+
+    exit_code = ExitCode.GATE
 
 
 class CompactionFailed(CodexError):

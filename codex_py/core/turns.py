@@ -80,7 +80,8 @@ class Turns:
             return await self._run(prompt, self._work, tool_choice=tool_choice)
         violation = self._answer_check(output_schema)
         first = await self._run(prompt, self._work, output_schema, tool_choice)
-        if first.error is not None or (wrong := violation(first.last_message or "")) is None:
+        is_over = first.error or (first.exit_code and first.last_message is None)
+        if is_over or (wrong := violation(first.last_message or "")) is None:
             return first
         self._parts.thread.warn(f"{wrong}; asking once more")
         again = UserPrompt(_ONCE_MORE.format(wrong))
@@ -171,6 +172,9 @@ class Turns:
             try:
                 await turn.be_cancelled()
                 facts = _checked(parts.extension.turn_facts())
+                if isinstance(end, TurnSkipped):
+                    parts.thread.warn(str(end))
+                    facts = {**facts, "exit_code": end.exit_code, "prompt_refused": str(end)}
             except BaseException as error:  # noqa: BLE001
                 end = error if end is None else end
             self._emit_end(turn, error := _shown_error(turn, end), facts)

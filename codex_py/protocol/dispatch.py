@@ -63,10 +63,8 @@ class KnowsChanges(Protocol):
 
 @runtime_checkable
 class ShowsRefusals(Protocol):
-    """A tool that has an item of its own for a call that an extension refused, such as a hook."""
-
     def show_refusal(self, params: Any, error: ToolError, context: ToolContext) -> None:
-        """Emit the item. `params` is an instance of `Tool.params`."""
+        """Emit the item of a call that an extension refused, such as a hook."""
         ...
 
 

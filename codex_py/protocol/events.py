@@ -15,7 +15,6 @@ from codex_py.protocol.patched_file import ChangeKind, PatchedFile
 from codex_py.protocol.stream import Usage
 
 Status: TypeAlias = Literal["in_progress", "completed", "failed"]
-CommandStatus: TypeAlias = Literal[Status, "declined"]
 HookStatus: TypeAlias = Literal["running", "completed", "blocked", "failed"]
 
 _BASELINE_TOKENS = 12_000
@@ -46,7 +45,7 @@ class CommandExecution(_Item):
     """The argv, joined with shell quoting."""
     aggregated_output: str = ""
     exit_code: int | None = None
-    status: CommandStatus = "in_progress"
+    status: Status | Literal["declined"] = "in_progress"
     cwd: str = field(default="", metadata={"json": False})
     duration_ms: int | None = field(default=None, metadata={"json": False})
 

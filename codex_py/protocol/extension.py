@@ -208,7 +208,7 @@ class Extension:
     before_prompt: Callable[[UserPrompt], Awaitable[Sequence[Note]]] = _nothing
     """Notes that follow a prompt, a steered one included. `PromptRefused`: the prompt is not kept, and its turn fails; if
     the prompt was steered, the user is warned and the turn continues. `TurnSkipped`, here and in `around_turn`: the
-    turn completes instead."""
+    turn completes instead, with its `exit_code`."""
     before_request: Callable[[], Awaitable[Sequence[Note]]] = _nothing
     """Notes before each request of a turn."""
     before_stop: StopCheck = _nothing

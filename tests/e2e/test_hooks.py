@@ -72,6 +72,30 @@ def test_a_patch_that_a_hook_refuses_is_a_failed_change_of_files(place: Workplac
     assert lines[:3] == ["patch: declined", made, f"denied: apply_patch: {first}"]
 
 
+@pytest.mark.parametrize(
+    ("event", "hook", "what"),
+    [
+        ("UserPromptSubmit", "echo no >&2; exit 2", "the prompt"),
+        ("SessionStart", 'echo \'{"continue": false, "stopReason": "no"}\'', "the turn"),
+    ],
+)
+def test_a_script_can_tell_that_a_hook_refused_the_prompt(
+    place: Workplace, event: str, hook: str, what: str
+) -> None:
+    configure(place, {event: [hook]})
+    schema = place.cwd / "schema.json"
+    schema.write_text("{}", encoding="utf-8")
+    told = f"A {event} hook stopped {what}: no"
+    with ScriptedServer([]) as server:
+        outcome = place.run(server, BYPASS, "--output-schema", str(schema), "go")
+        text = run_codex_py(["exec", "--skip-git-repo-check", BYPASS, "go"], place.home, place.cwd)
+        assert server.requests == []
+    assert (outcome.code, text.returncode, text.stdout) == (3, 3, b"")
+    assert (outcome.types[-1], outcome.events[-1]["prompt_refused"]) == ("turn.completed", told)
+    assert [item["message"] for item in outcome.items if "stopped" in item["message"]] == [told]
+    assert f"warning: {told}" in text.stderr.decode()
+
+
 def test_without_a_review_hooks_are_told_and_not_run(place: Workplace) -> None:
     configure(place, {"PreToolUse": ["touch ran"]})
     with ScriptedServer([command("true"), DONE]) as server:

@@ -162,13 +162,13 @@ class HumanText:
             self._line(printable(item.aggregated_output))
 
     def _file_change(self, item: events.FileChange) -> None:
-        verdict = "declined" if item.is_declined else item.status
-        self._line(f"{self._style('bold', 'patch:')} {verdict}")
+        label = self._style("bold", "patch:")
+        self._line(f"{label} {'declined' if item.is_declined else item.status}")
         for change in item.changes:
             self._line(self._style("dim", printable(change.path)))
-        if item.status == "failed":
-            # `CallDenied` gives the reason of a refusal.
-            if item.error is not None and not item.is_declined:
+        # `CallDenied` gives the reason of a refusal.
+        if item.status == "failed" and not item.is_declined:
+            if item.error is not None:
                 self._line(self._style("red", printable(item.error["message"])))
         elif item.diff:
             self._line(printable(item.diff).removesuffix("\n"))

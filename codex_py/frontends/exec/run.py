@@ -120,11 +120,8 @@ class ExecRun:
             if self.human is None:
                 self.sink(events.Error(str(error), error.code))
             raise error
-        if result.exit_code:
-            return result.exit_code
-        if self.arguments.fail_on == "denied" and result.denied:
-            return ExitCode.DENIED
-        return ExitCode.DONE
+        is_denied = result.denied and self.arguments.fail_on == "denied"
+        return result.exit_code or (ExitCode.DENIED if is_denied else ExitCode.DONE)
 
     async def _enter_worktree(self, stack: AsyncExitStack) -> None:
         """Move to the worktree of the session, if it has one."""

@@ -72,7 +72,7 @@ class ApplyPatch:
     def show_refusal(
         self, params: ApplyPatchParams, error: ToolError, context: ToolContext
     ) -> None:
-        _decline(_named_files(params.input, context.cwd), "", error, context)
+        _refuse(_named_files(params.input, context.cwd), "", error, context)
 
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
         if not call.has_run:
@@ -111,17 +111,16 @@ class ApplyPatch:
         except PatchError as error:
             if error.kind == "refused":
                 refused = refusal(context)
-                _decline(_named_files(patch, cwd), "", refused, context)
+                _refuse(_named_files(patch, cwd), "", refused, context)
                 raise refused from error
             text = scope.failure(error)
-            item = _start_item(_named_files(patch, cwd), "", context)
-            context.emit(ItemCompleted(_failed(item, _NO_FIT, text)))
+            _refuse(_named_files(patch, cwd), "", ToolError(text, code=_NO_FIT), context)
             return ToolOutput(text, success=False, error_code=_NO_FIT)
         changes = [Change(path=str(change.path), kind=change.kind) for change in plan.changes]
         try:
             await self._approve(plan, cwd, context)
         except ToolError as error:
-            _decline(changes, diff, error, context)
+            _refuse(changes, diff, error, context)
             raise
 
         item = _start_item(changes, diff, context)
@@ -178,7 +177,7 @@ def _start_item(changes: Sequence[Change], diff: str, context: ToolContext) -> F
     return item
 
 
-def _decline(changes: Sequence[Change], diff: str, error: ToolError, context: ToolContext) -> None:
+def _refuse(changes: Sequence[Change], diff: str, error: ToolError, context: ToolContext) -> None:
     item = _start_item(changes, diff, context)
     context.emit(ItemCompleted(_failed(item, error.code, str(error))))
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias, cast
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
 from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, field_validator
 
@@ -28,7 +28,7 @@ from codex_py.tools.shell.permission import CommandCall, Run
 from codex_py.tools.shell.quoting import quote_argv
 
 _SPAWN_FAILED = -1
-_NOT_STARTED: Final[Mapping[str, events.CommandStatus]] = {
+_NOT_STARTED: Final[Mapping[str, Literal["declined", "failed"]]] = {
     "ApprovalDenied": "declined",
     "SandboxUnavailable": "failed",
 }

@@ -114,9 +114,7 @@ class _SessionEvents:
         # Here, because a prompt is kept if the user interrupts this.
         await self._start_session()
         runs = await self._run("UserPromptSubmit", prompt=prompt.text)
-        turn = self._thread.turn
-        # The session itself warns of a prompt that was steered into the turn.
-        self._skip_if_ended(runs, "the prompt", is_told=turn is None or turn.prompt is not prompt)
+        _skip_if_ended(runs, "the prompt")
         return notes_of(runs)
 
     async def before_stop(self, stop: TurnStop) -> Note | StopOverridden | None:
@@ -157,15 +155,13 @@ class _SessionEvents:
         if self._is_child:
             return notes_of(await self._run("SubagentStart"))
         runs = await self._run("SessionStart", source=source)
-        self._skip_if_ended(runs, "the turn")
+        _skip_if_ended(runs, "the turn")
         return notes_of(runs)
 
-    def _skip_if_ended(self, runs: Sequence[HookRun], what: str, *, is_told: bool = False) -> None:
-        if (reason := ending(runs)) is not None:
-            text = f"A {runs[0].hook.event} hook stopped {what}: {reason}"
-            if not is_told:
-                self._thread.warn(text)
-            raise TurnSkipped(text)
+
+def _skip_if_ended(runs: Sequence[HookRun], what: str) -> None:
+    if (reason := ending(runs)) is not None:
+        raise TurnSkipped(f"A {runs[0].hook.event} hook stopped {what}: {reason}")
 
 
 def _hook_prompt(name: str, run: HookRun, reason: str) -> Note:
