@@ -63,7 +63,10 @@ def test_what_a_server_calls_too_long_is_sent_shorter(
     assert "characters cut" in last or "2500" not in last
     assert all(words in last for words in ("mend my roof", "last words", MARK))
     (warning,) = wires.warnings
-    assert warning.startswith("The conversation was shortened without a summary (Something is wr")
+    assert warning.startswith(
+        "The conversation was shortened without a summary (unexpected status 400"
+    )
+    assert "Something is wrong with it." in warning
 
 
 def test_a_response_that_is_cut_short_by_the_window_is_no_end_either(place: Workplace) -> None:
