@@ -12,8 +12,9 @@ import codex_py
 from codex_py import SessionOptions, load_config, open_session
 from codex_py.protocol.messages import input_text, message
 from codex_py.protocol.stream import Prompt
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call
+from codex_py.testing import ev_completed, ev_function_call
 from tests.support.program import Workplace, environment
+from tests.support.server import ScriptedServer
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")

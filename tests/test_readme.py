@@ -10,14 +10,8 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import (
-    RecordedRequest,
-    ScriptedServer,
-    ev_completed,
-    ev_created,
-    ev_function_call,
-    ev_message,
-)
+from codex_py.testing import RecordedRequest, ev_completed, ev_created, ev_function_call, ev_message
+from tests.support.server import ScriptedServer
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -28,13 +28,14 @@ from codex_py.testing.events import (
 )
 from codex_py.testing.reply import Pause, Reply
 from codex_py.testing.request import RecordedRequest
-from codex_py.testing.rules.thread import pairing_problem, prefix_problem
+from codex_py.testing.rules import Rules, pairing_problem, prefix_problem
 from codex_py.testing.server import ScriptedServer
 
 __all__ = [
     "Pause",
     "RecordedRequest",
     "Reply",
+    "Rules",
     "ScriptedServer",
     "ev_completed",
     "ev_created",

@@ -3,9 +3,8 @@
 The path decides which API it speaks: `…/responses`, `…/chat/completions` (Chat Completions) or `…/messages` (Anthropic).
 The same script is played in each: events of the Responses API are translated, others go out as they are.
 
-Every request is checked: it must be one that the real service would not refuse, with one result for each call; and it
-must begin with the request before it of the same thread. What breaks this is answered with status 400, and raised
-when the server is closed. The modules in `codex_py/testing/rules` have the rules of each API.
+Every request is checked by `Rules`: calls have one output each, and a request begins with the one before it of the same
+thread. What breaks this is answered with status 400, and raised when the server is closed.
 """
 
 import contextlib
@@ -19,8 +18,8 @@ from typing import Any, Self, TypeAlias, cast
 from codex_py.testing.apis import AnthropicApi, ChatApi, ResponsesApi
 from codex_py.testing.reply import Part, Pause, RenderedReply, Reply
 from codex_py.testing.request import RecordedRequest, read_request
-from codex_py.testing.rules.thread import prefix_problem
-from codex_py.testing.text_calls import check_text, with_calls_as_text
+from codex_py.testing.rules import Rules, prefix_problem
+from codex_py.testing.text_calls import with_calls_as_text
 
 _IDLE_S = 60.0
 """A silent connection is closed after this time: a test should fail rather than hang."""
@@ -47,7 +46,7 @@ class ScriptedServer:
         port: int = 0,
         check_calls: bool = True,
         check_prefix: bool = True,
-        system_first: bool = False,
+        rules: Rules | None = None,
         text_tools: bool = False,
         models: Sequence[str] = (),
         each_thread: bool = False,
@@ -56,9 +55,9 @@ class ScriptedServer:
         """
         Args:
             port: 0 is a free one.
-            check_calls: refuse what the real service refuses.
+            check_calls: refuse what the rules refuse.
             check_prefix: turn it off where the history is replaced on purpose (compaction).
-            system_first: refuse Chat's system messages behind the first, as strict templates do.
+            rules: other rules than those of this package.
             text_tools: the model cannot call tools: calls are written into the text of messages, and a
                 request that offers tools is refused with a status of 400, which is no violation.
             models: the ids that `…/models` lists; without any there is no list.
@@ -70,6 +69,7 @@ class ScriptedServer:
             OSError: the port is taken.
         """
         self._script: list[RenderedReply | Callable[[RecordedRequest], Script]] = []
+        self._rules = rules or Rules()
         self._check_calls = check_calls
         self._check_prefix = check_prefix
         self._text_tools = text_tools
@@ -89,7 +89,7 @@ class ScriptedServer:
         self._responses = ResponsesApi()
         self._apis: Sequence[ResponsesApi] = (
             self._responses,
-            ChatApi(system_first=system_first),
+            ChatApi(),
             AnthropicApi(secret=str(self.port)),
         )
         self.add(*script)
@@ -230,11 +230,13 @@ class ScriptedServer:
         if api is None or api is self._responses:
             return script
         try:
-            return RenderedReply(api.reply(script.reply, request.body))
+            reply = api.reply(script.reply, request.body)
         except ValueError as error:
             with self._lock:
                 self.violations.append(f"reply to request {len(self.requests)}: {error}")
             return _error(errors, 500, str(error))
+        self._rules.answered(b"".join(part for part in reply.events if isinstance(part, bytes)))
+        return RenderedReply(reply)
 
     def _problem(self, request: RecordedRequest, api: ResponsesApi | None) -> str | None:
         if api is None or not (self._check_calls or self._check_prefix):
@@ -242,12 +244,10 @@ class ScriptedServer:
         try:
             body = request.fields
             if self._check_calls:
-                api.check(request)
-                if self._text_tools:
-                    check_text(body.get("messages") or body["input"], request.text_tag)
+                self._rules.check(request)
             if not self._check_prefix:
                 return None
-            prefix = api.prefix(body)
+            prefix = list(self._rules.prefix(request))
         except ValueError as error:
             return str(error)
         # Providers cache for each model, and so each may get a history of its own.

@@ -1,17 +1,15 @@
-"""Calls in the text of an answer, as a model writes them that cannot call tools, and what holds of such messages.
+"""Calls in the text of an answer, as a model writes them that cannot call tools.
 
 The format is described in `instructions/tools/text_format.md`. It has no ids: those of the script are lost. The tag of the calls is
 the one that the request announces.
 """
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from codex_py.testing.events import ev_message, is_responses_event
 from codex_py.testing.rendering.steps import called_name, content
 from codex_py.testing.reply import Part
-from codex_py.testing.rules.shape import require
 
 _PIECES = 3
 """How many deltas a call comes in, so that what reads it sees half of one."""
@@ -42,37 +40,3 @@ def with_calls_as_text(parts: Sequence[Part], tag: str) -> list[Part]:
 def call_text(name: str, body: str, tag: str) -> str:
     """A call as the model writes it. `body`: the raw input of a freeform tool, the JSON arguments of a function."""
     return f'<{tag} name="{name}">\n{body}\n</{tag}>'
-
-
-_RESULT = re.compile(r'^<tool_result name="([^"\n]*)"', re.MULTILINE)
-
-
-def check_text(messages: Sequence[Mapping[str, Any]], tag: str) -> None:
-    """
-    Args:
-        tag: of the calls.
-        messages: those of Chat Completions or of Anthropic, or the items of the Responses API.
-
-    Raises:
-        ValueError: a result has no call before it; the text says where.
-    """
-    call = re.compile(rf'^<{tag} name="([^"\n]*)"', re.MULTILINE)
-    open_calls: list[str] = []
-    for place, message in enumerate(messages):
-        text = _text(message.get("content"))
-        if message.get("role") == "assistant":
-            open_calls += call.findall(text)
-        elif message.get("role") == "user":
-            for name in _RESULT.findall(text):
-                require(
-                    name in open_calls,
-                    f"message {place}: a result of {name!r} without a call before it",
-                )
-                open_calls.remove(name)
-
-
-def _text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    parts = cast("list[Mapping[str, Any]]", content) if isinstance(content, list) else []
-    return "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))

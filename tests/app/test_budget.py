@@ -28,7 +28,6 @@ from codex_py.protocol.stream import Usage
 from codex_py.testing import (
     Pause,
     Reply,
-    ScriptedServer,
     ev_completed,
     ev_created,
     ev_function_call,
@@ -37,6 +36,7 @@ from codex_py.testing import (
 )
 from tests.support.agents import AgentServer, calls, waits
 from tests.support.program import Workplace, environment, run_codex_py
+from tests.support.server import ScriptedServer
 from tests.support.wires import AnyWire
 
 Work = Callable[[Session], Awaitable[Any]]

@@ -46,8 +46,9 @@ from codex_py import (
     tool,
 )
 from codex_py.errors import ConfigError
-from codex_py.testing import Reply, ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import Reply, ev_completed, ev_function_call, ev_message
 from tests.support.program import Workplace, environment
+from tests.support.server import ScriptedServer
 
 Work = Callable[[Session], Awaitable[Any]]
 

@@ -5,16 +5,10 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import (
-    RecordedRequest,
-    ScriptedServer,
-    ev_completed,
-    ev_created,
-    ev_function_call,
-    ev_message,
-)
+from codex_py.testing import RecordedRequest, ev_completed, ev_created, ev_function_call, ev_message
 from tests.support.agents import AgentServer, calls, says, waits
 from tests.support.program import Outcome, Workplace
+from tests.support.server import ScriptedServer
 
 DONE = [ev_created(), *ev_message("done"), ev_completed()]
 

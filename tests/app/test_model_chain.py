@@ -14,7 +14,6 @@ from codex_py.errors import ConfigError
 from codex_py.testing import (
     RecordedRequest,
     Reply,
-    ScriptedServer,
     ev_completed,
     ev_function_call,
     ev_message,
@@ -23,6 +22,7 @@ from codex_py.testing import (
 from codex_py.testing.events import ev_created
 from codex_py.testing.text_calls import call_text
 from tests.support.program import Workplace, environment
+from tests.support.server import ScriptedServer
 from tests.support.wires import AnyWire
 
 PLAIN = ("responses", "chat", "anthropic", "text")

@@ -20,19 +20,14 @@ from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.events import CallDenied, Event
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
 from codex_py.protocol.plans import proposed_plan
-from codex_py.testing import (
-    ScriptedServer,
-    ev_completed,
-    ev_custom_tool_call,
-    ev_function_call,
-    ev_message,
-)
+from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
 from codex_py.tools.user_input import RequestUserInputParams
 from tests.app.test_agents import talk
 from tests.support import hooks
 from tests.support.agents import AgentServer, calls, says, texts, waits
 from tests.support.mcp import odd_command
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 
 DONE = [*ev_message("done"), ev_completed()]
 PATCH = "*** Begin Patch\n*** Add File: made.txt\n+made\n*** End Patch\n"

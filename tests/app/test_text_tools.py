@@ -7,16 +7,11 @@ from typing import Any
 import pytest
 
 from codex_py.core.session import Session
-from codex_py.testing import (
-    RecordedRequest,
-    ScriptedServer,
-    ev_completed,
-    ev_function_call,
-    ev_message,
-)
+from codex_py.testing import RecordedRequest, ev_completed, ev_function_call, ev_message
 from codex_py.testing.events import ev_created
 from codex_py.testing.text_calls import call_text
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 from tests.support.wires import AnyWire
 
 PROVIDERS = ("text", "text over anthropic")

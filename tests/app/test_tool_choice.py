@@ -13,14 +13,9 @@ from codex_py.config.config import load_config
 from codex_py.core.session import Session
 from codex_py.errors import ConfigError
 from codex_py.protocol.stream import ToolChoice
-from codex_py.testing import (
-    ScriptedServer,
-    ev_completed,
-    ev_function_call,
-    ev_message,
-    ev_web_search_call,
-)
+from codex_py.testing import ev_completed, ev_function_call, ev_message, ev_web_search_call
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 from tests.support.wires import AnyWire
 
 CALL = [*ev_function_call("c1", "exec_command", {"cmd": "true"}), ev_completed()]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.testing import ScriptedServer
 from tests.frontends.tui.terminals import Start, starting
 from tests.frontends.tui.test_approval import says
 from tests.support.program import Workplace, environment
 from tests.support.pty_program import PtyProgram
+from tests.support.server import ScriptedServer
 
 
 @pytest.fixture

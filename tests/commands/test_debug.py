@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from codex_py.model.catalog import listed_models, model_info
-from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from codex_py.testing import ev_completed, ev_message
 from tests.support.codex import CODEX, needs_codex
 from tests.support.program import KEY, Workplace, environment, run_codex_py
+from tests.support.server import ScriptedServer
 
 ARGS = ("-c", 'model="gpt-5.5"', "hello")
 

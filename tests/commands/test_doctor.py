@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from codex_py.commands.doctor.check import Check, Result, reported
-from codex_py.testing import Reply, ScriptedServer, ev_completed, ev_message
+from codex_py.testing import Reply, ev_completed, ev_message
 from tests.support.codex import CODEX, needs_codex
 from tests.support.program import KEY, Workplace, environment, run_codex_py
+from tests.support.server import ScriptedServer
 
 SECRET = "sk-secret-of-the-test-123"
 

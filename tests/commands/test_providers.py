@@ -7,7 +7,6 @@ import pytest
 
 from codex_py.testing import (
     Reply,
-    ScriptedServer,
     ev_completed,
     ev_custom_tool_call,
     ev_function_call,
@@ -15,6 +14,7 @@ from codex_py.testing import (
     ev_reasoning,
 )
 from tests.support.program import Workplace, run_codex_py
+from tests.support.server import ScriptedServer
 
 NOBODY = {"CODEX_OSS_BASE_URL": "http://127.0.0.1:1/v1"}
 ADDRESSES = """\

@@ -12,10 +12,11 @@ import pytest
 from codex_py import SessionOptions, load_config, open_session
 from codex_py.app.thread import thread_items
 from codex_py.protocol.events import AgentState, CollabToolCall
-from codex_py.testing import Pause, Reply, ScriptedServer
+from codex_py.testing import Pause, Reply
 from tests.support.agents import AgentServer, calls, says, texts, to_first, waits
 from tests.support.lifeline import Lifeline
 from tests.support.program import Workplace, environment, jsonl, run_codex_py
+from tests.support.server import ScriptedServer
 
 AT_ONCE = 10
 

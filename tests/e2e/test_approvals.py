@@ -12,10 +12,11 @@ from codex_py.core.session_turn import TurnResult
 from codex_py.errors import TurnAborted
 from codex_py.protocol.approval import Approver, ReviewDecision
 from codex_py.protocol.events import CallDenied, ErrorItem, Event, ItemCompleted
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.sandbox.local_backends import BACKENDS
 from tests.support.program import Outcome, Workplace
 from tests.support.repository import make_repository
+from tests.support.server import ScriptedServer
 from tests.support.talk import talk
 from tests.support.tool_calls import ScriptedApprover
 

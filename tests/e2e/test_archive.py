@@ -12,10 +12,11 @@ import pytest
 
 from codex_py.rollout.index import rename_thread
 from codex_py.rollout.writer import ThreadLock
-from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from codex_py.testing import ev_completed, ev_message
 from tests.rollout.builders import meta, record, session_file, user
 from tests.support.codex import CODEX, needs_codex
 from tests.support.program import Workplace, environment, run_codex_py
+from tests.support.server import ScriptedServer
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 

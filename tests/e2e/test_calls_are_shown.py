@@ -9,14 +9,9 @@ import pytest
 from codex_py.app.thread import thread_items
 from codex_py.protocol.events import ThreadItem
 from codex_py.rollout.conversation import read_conversation
-from codex_py.testing import (
-    ScriptedServer,
-    ev_completed,
-    ev_custom_tool_call,
-    ev_function_call,
-    ev_message,
-)
+from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
 from tests.support.program import Workplace, jsonl, run_codex_py
+from tests.support.server import ScriptedServer
 
 DONE = [*ev_message("done"), ev_completed()]
 NO_FIT = "*** Begin Patch\n*** Update File: f\n@@\n-not there\n+new\n*** End Patch"

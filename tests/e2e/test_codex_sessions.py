@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from codex_py.testing import Pause, Reply, ScriptedServer, ev_completed, ev_function_call
+from codex_py.testing import Pause, Reply, ev_completed, ev_function_call
 from tests.support.agents import AgentServer, Step, calls, says, waits
 from tests.support.codex import CODEX, ask_app_server, needs_codex
 from tests.support.program import Workplace, environment, jsonl
+from tests.support.server import ScriptedServer
 
 pytestmark = needs_codex
 

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from codex_py.testing import ev_completed, ev_message
 from tests.support.program import Workplace, run_codex_py
+from tests.support.server import ScriptedServer
 
 
 def test_options_without_effect_are_told(place: Workplace) -> None:

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.sandbox.local_backends import BACKENDS
 from tests.support.containers import NOBODY, can_become, in_container
 from tests.support.program import Outcome, Workplace, environment, jsonl
+from tests.support.server import ScriptedServer
 
 PYTHON = os.path.realpath(sys.executable)
 WORK = f"""set -e

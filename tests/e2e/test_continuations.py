@@ -3,8 +3,9 @@
 import json
 from pathlib import Path
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from codex_py.testing import ev_completed, ev_message
 from tests.support.program import Outcome, Workplace
+from tests.support.server import ScriptedServer
 
 ANSWERS = [[*ev_message(text), ev_completed()] for text in ("one", "two", "three", "four")]
 

@@ -3,9 +3,10 @@
 import json
 from typing import Any
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.agents import AgentServer, calls, says, waits
 from tests.support.program import Workplace, run_codex_py
+from tests.support.server import ScriptedServer
 
 
 def cost(place: Workplace, *words: str) -> Any:

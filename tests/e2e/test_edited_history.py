@@ -15,16 +15,10 @@ from codex_py.core.session import Session
 from codex_py.instructions import instruction_text
 from codex_py.protocol.events import ErrorItem, Event, ItemCompleted
 from codex_py.protocol.prompts import SUMMARY_OPENING
-from codex_py.testing import (
-    Reply,
-    ScriptedServer,
-    ev_completed,
-    ev_custom_tool_call,
-    ev_function_call,
-    ev_message,
-)
+from codex_py.testing import Reply, ev_completed, ev_custom_tool_call, ev_function_call, ev_message
 from tests.support.codex import codex_resumes, needs_codex
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 from tests.support.talk import Talk, talk
 
 

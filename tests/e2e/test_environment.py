@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.program import KEY, Workplace, run_codex_py
 from tests.support.repository import make_repository
+from tests.support.server import ScriptedServer
 
 SECRETS = {"TENANT": "tenant-7d0c", "MCP_TOKEN": "token-51aa", "MCP_HEADER": "header-93fe"}
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.program import Workplace, environment, run_codex_py
+from tests.support.server import ScriptedServer
 
 
 def exported(place: Workplace, *words: str) -> tuple[int, str, str]:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_custom_tool_call, ev_message
+from codex_py.testing import ev_completed, ev_custom_tool_call, ev_message
 from tests.support.patching import enveloped
 from tests.support.program import Outcome, Workplace, environment, jsonl
+from tests.support.server import ScriptedServer
 
 ASCII_ONLY = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 """What a system is told that really wants it: Python takes `LC_ALL=C` alone for UTF-8."""

@@ -5,9 +5,10 @@ import os
 import subprocess
 from pathlib import Path
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from codex_py.testing import ev_completed, ev_message
 from tests.support.codex import CODEX, needs_codex
 from tests.support.program import Workplace, environment, run_codex_py
+from tests.support.server import ScriptedServer
 
 ANSWERS = [[*ev_message(text), ev_completed()] for text in ("one", "two", "three")]
 

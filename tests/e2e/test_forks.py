@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.codex_process import start_codex_py
 from tests.support.fork_server import CLONE
 from tests.support.program import Workplace, environment
+from tests.support.server import ScriptedServer
 
 pytestmark = pytest.mark.skipif(CLONE is None, reason="runs are not forked here")
 # The process that runs the program, and the environment that a command of the model gets.

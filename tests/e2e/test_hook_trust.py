@@ -9,9 +9,10 @@ from pathlib import Path
 
 from codex_py.config.config import load_config
 from codex_py.config.hooks import enable, find_hooks, trust
-from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from codex_py.testing import ev_completed, ev_message
 from tests.support.codex import CODEX, hooks_of_codex, needs_codex
 from tests.support.program import Workplace, environment, jsonl
+from tests.support.server import ScriptedServer
 
 DONE = [*ev_message("done"), ev_completed()]
 OPTIONS = ("exec", "--json", "--skip-git-repo-check")

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import RecordedRequest, ScriptedServer, ev_completed, ev_custom_tool_call
+from codex_py.testing import RecordedRequest, ev_completed, ev_custom_tool_call
 from tests.support.agents import AgentServer, calls, is_child, says, texts, waits
 from tests.support.hooks import DONE, command, configure, group, note
 from tests.support.lifeline import Lifeline
 from tests.support.program import Workplace, jsonl, run_codex_py
+from tests.support.server import ScriptedServer
 
 BYPASS = "--dangerously-bypass-hook-trust"
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_custom_tool_call, ev_function_call
+from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call
 from tests.support.codex import CODEX, needs_codex
 from tests.support.hooks import DONE, command, configure, group, note, says, specific
 from tests.support.mcp import ODD_SERVER
 from tests.support.program import Workplace, environment, jsonl
+from tests.support.server import ScriptedServer
 
 pytestmark = needs_codex
 

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.patch.test_git import MISSING
 from tests.support.hostile_repository import HostileRepository, make_hostile_repository
 from tests.support.program import Workplace, run_codex_py
+from tests.support.server import ScriptedServer
 
 DIFF = f"""\
 diff --git a/f b/f

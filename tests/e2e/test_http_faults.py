@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import Reply, ScriptedServer, ev_completed, ev_message, sse
+from codex_py.testing import Reply, ev_completed, ev_message, sse
 from tests.support.program import KEY, Outcome, Workplace
+from tests.support.server import ScriptedServer
 from tests.support.tcp_server import read_request, reset, tcp_server
 
 DONE = [*ev_message("done"), ev_completed()]

@@ -18,7 +18,6 @@ from codex_py.protocol.events import (
 )
 from codex_py.testing import (
     Pause,
-    ScriptedServer,
     ev_completed,
     ev_custom_tool_call,
     ev_function_call,
@@ -26,6 +25,7 @@ from codex_py.testing import (
     ev_text_deltas,
 )
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 from tests.support.talk import talk
 
 DEADLINE_S = 10.0

@@ -18,7 +18,6 @@ import pytest
 from codex_py import SessionOptions, TurnResult, load_config, open_session
 from codex_py.testing import (
     RecordedRequest,
-    ScriptedServer,
     ev_completed,
     ev_custom_tool_call,
     ev_function_call,
@@ -40,6 +39,7 @@ from tests.support.lived_in import (
 from tests.support.patching import enveloped
 from tests.support.program import Outcome
 from tests.support.pty_program import PtyProgram
+from tests.support.server import ScriptedServer
 
 pytestmark = pytest.mark.timeout(180)
 

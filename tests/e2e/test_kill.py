@@ -13,7 +13,6 @@ import pytest
 from codex_py.testing import (
     Pause,
     Reply,
-    ScriptedServer,
     ev_completed,
     ev_custom_tool_call,
     ev_function_call,
@@ -23,6 +22,7 @@ from codex_py.testing import (
 from tests.support.codex import codex_resumes, needs_codex
 from tests.support.program import Workplace, jsonl
 from tests.support.searches import sample
+from tests.support.server import ScriptedServer
 
 Event = dict[str, Any]
 

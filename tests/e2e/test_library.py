@@ -8,8 +8,9 @@ import pytest
 
 from codex_py import CodexError, SessionOptions, TurnResult, load_config, open_session
 from codex_py.protocol.events import Event
-from codex_py.testing import Reply, ScriptedServer, ev_completed, ev_message
+from codex_py.testing import Reply, ev_completed, ev_message
 from tests.support.program import KEY, Workplace
+from tests.support.server import ScriptedServer
 
 SCHEMA = {"type": "object", "required": ["stars"]}
 

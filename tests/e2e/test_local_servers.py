@@ -7,8 +7,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_created, ev_message
+from codex_py.testing import ev_completed, ev_created, ev_message
 from tests.support.program import Outcome, Workplace
+from tests.support.server import ScriptedServer
 
 DONE = [ev_created(), *ev_message("Done."), ev_completed()]
 NOBODY = {"CODEX_OSS_BASE_URL": "http://127.0.0.1:1/v1"}

@@ -11,17 +11,11 @@ import pytest
 
 from codex_py.instructions import instruction_text
 from codex_py.protocol.prompts import SUMMARY_OPENING
-from codex_py.testing import (
-    RecordedRequest,
-    Reply,
-    ScriptedServer,
-    ev_completed,
-    ev_function_call,
-    ev_message,
-)
+from codex_py.testing import RecordedRequest, Reply, ev_completed, ev_function_call, ev_message
 from codex_py.testing.reply import Pause
 from codex_py.testing.server import Script
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 
 WINDOW = 20_000
 """Tokens. Base prompt and tools take 6,000."""

@@ -8,7 +8,6 @@ from typing import Any
 from codex_py.testing import (
     RecordedRequest,
     Reply,
-    ScriptedServer,
     ev_completed,
     ev_custom_tool_call,
     ev_function_call,
@@ -17,6 +16,7 @@ from codex_py.testing import (
 from tests.support.lifeline import Lifeline
 from tests.support.mcp import odd_command
 from tests.support.program import Outcome, Workplace
+from tests.support.server import ScriptedServer
 
 DONE = [*ev_message("done"), ev_completed()]
 RESOURCES = ["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"]

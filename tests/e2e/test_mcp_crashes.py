@@ -8,16 +8,11 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import (
-    RecordedRequest,
-    ScriptedServer,
-    ev_completed,
-    ev_function_call,
-    ev_message,
-)
+from codex_py.testing import RecordedRequest, ev_completed, ev_function_call, ev_message
 from tests.support.lifeline import Lifeline
 from tests.support.mcp import odd_command, peer_program
 from tests.support.program import Outcome, Workplace
+from tests.support.server import ScriptedServer
 
 DONE = [*ev_message("done"), ev_completed()]
 

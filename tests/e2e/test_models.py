@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_created, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_created, ev_function_call, ev_message
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 
 _PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010804000000b51c0c02"

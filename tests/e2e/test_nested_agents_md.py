@@ -7,14 +7,9 @@ from typing import Any
 import pytest
 
 from codex_py.core.session import Session
-from codex_py.testing import (
-    ScriptedServer,
-    ev_completed,
-    ev_custom_tool_call,
-    ev_function_call,
-    ev_message,
-)
+from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 from tests.support.talk import talk
 
 SAYS = [*ev_message("Done."), ev_completed()]

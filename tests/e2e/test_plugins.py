@@ -1,9 +1,10 @@
 """What a plugin brings to sessions of the real program."""
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from codex_py.testing import ev_completed, ev_message
 from tests.e2e.test_skills import bodies, lists
 from tests.support.plugins import installed, write_plugin
 from tests.support.program import Outcome, Workplace, run_codex_py
+from tests.support.server import ScriptedServer
 
 SAYS = [*ev_message("Done."), ev_completed()]
 NOTE = '"$CLAUDE_PLUGIN_ROOT"/bin/note ${CODEX_PLUGIN_ROOT} $CLAUDE_PROJECT_DIR'

@@ -11,15 +11,10 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import (
-    ScriptedServer,
-    ev_completed,
-    ev_custom_tool_call,
-    ev_function_call,
-    ev_message,
-)
+from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
 from tests.support.codex import CODEX, needs_codex
 from tests.support.program import KEY, Workplace, environment, run_codex_py
+from tests.support.server import ScriptedServer
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
 ANSWER = [*ev_message("Go on."), ev_completed()]

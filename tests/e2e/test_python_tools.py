@@ -8,8 +8,9 @@ import pytest
 
 from codex_py import SessionOptions, TurnResult, load_config, open_session, tool
 from codex_py.protocol.events import Event, ItemCompleted, ItemStarted, McpToolCall
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.program import KEY, Workplace
+from tests.support.server import ScriptedServer
 
 DONE = [*ev_message("done"), ev_completed()]
 

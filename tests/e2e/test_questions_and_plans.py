@@ -6,9 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.codex import CODEX, needs_codex
 from tests.support.program import Workplace, environment, run_codex_py
+from tests.support.server import ScriptedServer
 
 
 def question(name: str, text: str) -> dict[str, Any]:

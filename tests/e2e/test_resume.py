@@ -5,14 +5,9 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import (
-    ScriptedServer,
-    ev_completed,
-    ev_created,
-    ev_custom_tool_call,
-    ev_message,
-)
+from codex_py.testing import ev_completed, ev_created, ev_custom_tool_call, ev_message
 from tests.support.program import Workplace, run_codex_py
+from tests.support.server import ScriptedServer
 
 
 def says(text: str) -> list[dict[str, Any]]:

@@ -14,7 +14,6 @@ import pytest
 from codex_py.testing import (
     Pause,
     RecordedRequest,
-    ScriptedServer,
     ev_completed,
     ev_custom_tool_call,
     ev_function_call,
@@ -25,6 +24,7 @@ from tests.sandbox.local_backends import BACKENDS
 from tests.support.agents import AgentServer, calls
 from tests.support.codex import CODEX, needs_codex
 from tests.support.program import Outcome, Workplace, environment, run_codex_py
+from tests.support.server import ScriptedServer
 
 needs_sandbox = pytest.mark.skipif(not BACKENDS, reason="needs a way to hold commands")
 Reply = list[dict[str, Any]]

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from codex_py.process.sessions import ProcessSessions
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.sandbox.local_backends import BACKENDS
 from tests.support.lifeline import Lifeline
 from tests.support.program import Workplace, environment, run_codex_py
+from tests.support.server import ScriptedServer
 
 pytestmark = pytest.mark.skipif(not BACKENDS, reason="needs a way to hold commands")
 

@@ -16,7 +16,6 @@ import pytest
 
 from codex_py.testing import (
     Reply,
-    ScriptedServer,
     ev_completed,
     ev_created,
     ev_custom_tool_call,
@@ -26,6 +25,7 @@ from codex_py.testing import (
     ev_reasoning,
 )
 from tests.support.program import KEY, Workplace, environment
+from tests.support.server import ScriptedServer
 
 # Read now: the tests themselves run without the settings of whoever started them.
 _SDK_DIR = os.environ.get("CODEX_SDK_DIR")

@@ -13,7 +13,6 @@ import pytest
 from codex_py.protocol.ids import new_thread_id
 from codex_py.testing import (
     Pause,
-    ScriptedServer,
     ev_completed,
     ev_custom_tool_call,
     ev_function_call,
@@ -22,6 +21,7 @@ from codex_py.testing import (
     ev_reasoning,
 )
 from tests.support.program import Workplace, jsonl, run_codex_py
+from tests.support.server import ScriptedServer
 
 Event = dict[str, Any]
 DONE = [*ev_message("done"), ev_completed()]

@@ -15,7 +15,6 @@ from codex_py.testing import (
     Pause,
     RecordedRequest,
     Reply,
-    ScriptedServer,
     ev_completed,
     ev_created,
     ev_function_call,
@@ -24,6 +23,7 @@ from codex_py.testing import (
 from tests.support.lifeline import Lifeline
 from tests.support.program import Workplace, jsonl
 from tests.support.searches import sample
+from tests.support.server import ScriptedServer
 from tests.support.tcp_server import tcp_server
 
 Event = dict[str, Any]

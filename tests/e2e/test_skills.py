@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.core.session import Session
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.agents import AgentServer, calls, waits
 from tests.support.codex import CODEX, needs_codex
 from tests.support.program import Workplace, environment, run_codex_py
+from tests.support.server import ScriptedServer
 from tests.support.talk import talk
 
 SAYS = [*ev_message("Done."), ev_completed()]

@@ -4,9 +4,10 @@ import socket
 from collections.abc import Iterable
 from pathlib import Path
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.hooks import configure
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 
 SHOW_IMPORTS = {"PYTHONPROFILEIMPORTTIME": "1"}
 """A line on standard error for each module, when it is loaded."""

@@ -11,7 +11,6 @@ import pytest
 from codex_py.testing import (
     Pause,
     Reply,
-    ScriptedServer,
     ev_completed,
     ev_created,
     ev_custom_tool_call,
@@ -24,6 +23,7 @@ from codex_py.testing import (
     sse,
 )
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 from tests.support.tcp_server import tcp_server
 
 Event = dict[str, Any]

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import Pause, ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import Pause, ev_completed, ev_function_call, ev_message
 from tests.support.lifeline import Lifeline
 from tests.support.program import Workplace, environment, jsonl, run_codex_py
+from tests.support.server import ScriptedServer
 
 Event = dict[str, Any]
 DONE = [*ev_message("done"), ev_completed()]

@@ -12,7 +12,6 @@ import pytest
 
 from codex_py.testing import (
     RecordedRequest,
-    ScriptedServer,
     ev_completed,
     ev_custom_tool_call,
     ev_failed,
@@ -22,6 +21,7 @@ from codex_py.testing import (
 )
 from tests.support.lifeline import Lifeline
 from tests.support.program import Outcome, Workplace
+from tests.support.server import ScriptedServer
 
 Event = dict[str, Any]
 DONE = [*ev_message("done"), ev_completed()]

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from codex_py.testing import ev_completed, ev_message
 from tests.support.program import Outcome, Workplace
 from tests.support.repository import make_repository
+from tests.support.server import ScriptedServer
 
 DONE = [*ev_message("done"), ev_completed()]
 

@@ -12,15 +12,10 @@ from typing import Any
 import pytest
 
 from codex_py.patch.turns import TurnRecorder
-from codex_py.testing import (
-    ScriptedServer,
-    ev_completed,
-    ev_custom_tool_call,
-    ev_function_call,
-    ev_message,
-)
+from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
 from tests.support.patching import tree
 from tests.support.program import Workplace, environment, run_codex_py
+from tests.support.server import ScriptedServer
 
 DONE = [*ev_message("done"), ev_completed()]
 INTO_LINKED = "*** Begin Patch\n*** Update File: linked/b\n@@\n-b\n+patched\n*** End Patch"

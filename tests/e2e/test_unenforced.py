@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from codex_py.testing import ev_completed, ev_message
 from tests.frontends.tui.terminals import IDLE, starting
 from tests.support.mcp_agent import served, text_of
 from tests.support.program import Workplace, run_codex_py
+from tests.support.server import ScriptedServer
 
 DONE = [*ev_message("done"), ev_completed()]
 REVIEWED = 'approvals_reviewer = "auto_review"'

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.frontends.tui.terminals import IDLE, starting
 from tests.support.hooks import configure as configure_hooks
 from tests.support.program import Outcome, Workplace, run_codex_py
+from tests.support.server import ScriptedServer
 
 SERVER = Path(__file__).parents[1] / "mcp" / "servers"
 

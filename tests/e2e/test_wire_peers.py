@@ -9,7 +9,6 @@ import pytest
 from codex_py.testing import (
     RecordedRequest,
     Reply,
-    ScriptedServer,
     ev_completed,
     ev_created,
     ev_failed,
@@ -20,6 +19,7 @@ from codex_py.testing import (
 )
 from codex_py.testing.server import Script
 from tests.support.program import Outcome, Workplace
+from tests.support.server import ScriptedServer
 from tests.support.wire_peers import Peer, aimock, litellm
 
 WIRES = ("responses", "chat", "anthropic")

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.program import Workplace, environment, run_codex_py
+from tests.support.server import ScriptedServer
 
 SAYS = [[*ev_message(text), ev_completed()] for text in ("one", "two", "three")]
 

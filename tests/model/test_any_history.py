@@ -33,16 +33,12 @@ from codex_py.testing import (
 from codex_py.testing.events import Event
 from codex_py.testing.rendering.anthropic import AnthropicStream
 from codex_py.testing.rendering.chat import ChatStream
-from codex_py.testing.rules.anthropic import blocks, check_anthropic
-from codex_py.testing.rules.chat import check_chat
-from codex_py.testing.rules.shape import JsonObject
-from codex_py.testing.rules.thread import (
-    anthropic_prefix,
-    chat_prefix,
-    pairing_problem,
-    prefix_problem,
-)
-from codex_py.testing.text_calls import check_text
+from codex_py.testing.rules import pairing_problem, prefix_problem
+from tests.support.rules.anthropic import blocks, check_anthropic
+from tests.support.rules.chat import check_chat
+from tests.support.rules.shape import JsonObject
+from tests.support.rules.text import check_text
+from tests.support.rules.thread import anthropic_prefix, chat_prefix
 from tests.support.searches import share
 
 HERE, AWAY = Maker("here", "here"), Maker("here", "elsewhere")

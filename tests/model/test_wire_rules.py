@@ -17,10 +17,10 @@ from codex_py.protocol.messages import EncodedItem, encode_json
 from codex_py.protocol.stream import Prompt, ToolChoice, Wire
 from codex_py.protocol.tools import FreeformSpec, FunctionSpec
 from codex_py.testing import prefix_problem
-from codex_py.testing.rules.anthropic import check_anthropic
-from codex_py.testing.rules.chat import check_chat
-from codex_py.testing.rules.thread import anthropic_prefix, chat_prefix
-from codex_py.testing.text_calls import check_text
+from tests.support.rules.anthropic import check_anthropic
+from tests.support.rules.chat import check_chat
+from tests.support.rules.text import check_text
+from tests.support.rules.thread import anthropic_prefix, chat_prefix
 from tests.support.searches import share
 
 Item = dict[str, Any]

@@ -13,7 +13,7 @@ from codex_py.protocol.messages import EncodedItem, encode_json
 from codex_py.protocol.response_order import COMPLETED, Place
 from codex_py.rollout.reader import read_session
 from codex_py.rollout.writer import RolloutWriter
-from codex_py.testing.rules.thread import pairing_problem
+from codex_py.testing.rules import pairing_problem
 from tests.rollout.builders import assistant, call, developer, meta, output, user
 
 

@@ -4,13 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from codex_py.testing import (
-    RecordedRequest,
-    ScriptedServer,
-    ev_completed,
-    ev_function_call,
-    ev_message,
-)
+from codex_py.testing import RecordedRequest, ev_completed, ev_function_call, ev_message
+from tests.support.server import ScriptedServer
 
 Script: TypeAlias = Any
 Step: TypeAlias = Any

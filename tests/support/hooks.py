@@ -13,8 +13,9 @@ from codex_py.core.session import Session
 from codex_py.core.session_turn import TurnResult
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.events import ErrorItem, Event, HookProgress, ItemCompleted
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.program import Workplace, environment
+from tests.support.server import ScriptedServer
 
 Handler = str | Mapping[str, Any]
 _USUAL = ("You are a coding agent", "<permissions", "<environment")

@@ -17,8 +17,8 @@ from typing import Any
 
 from codex_py.config.config import load_config
 from codex_py.config.hooks import find_hooks, trust
-from codex_py.testing import ScriptedServer
 from tests.support.program import Outcome, Workplace, environment, jsonl, run_codex_py
+from tests.support.server import ScriptedServer
 
 _DEADLINE_S = 40.0
 _PATH = os.environ["PATH"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codex_py.testing import ScriptedServer
 from tests.support.codex_process import start_codex_py
+from tests.support.server import ScriptedServer
 
 _DEADLINE_S = 120.0
 _SETTINGS = ("--skip-git-repo-check", "-s", "danger-full-access")

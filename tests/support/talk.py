@@ -10,8 +10,8 @@ from codex_py.config.config import load_config
 from codex_py.core.session import Session
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.events import EventSink
-from codex_py.testing import ScriptedServer
 from tests.support.program import Workplace, environment
+from tests.support.server import ScriptedServer
 
 Talk = Callable[[Session], Awaitable[None]]
 

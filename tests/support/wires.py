@@ -20,7 +20,6 @@ from codex_py.protocol.json_fields import JsonObject, objects
 from codex_py.rollout.reader import read_session
 from codex_py.testing import (
     RecordedRequest,
-    ScriptedServer,
     ev_completed,
     ev_custom_tool_call,
     ev_function_call,
@@ -29,6 +28,7 @@ from codex_py.testing import (
 )
 from codex_py.testing.server import Script
 from tests.support.program import Workplace, environment
+from tests.support.server import ScriptedServer
 
 Work = Callable[[Session], Awaitable[object]]
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_message, ev_reasoning
+from codex_py.testing import ev_completed, ev_message, ev_reasoning
 from codex_py.testing.events import Event
+from tests.support.server import ScriptedServer
 from tests.testing.wires import HEADERS, anthropic, data, post
 
 SAYS = [*ev_message("Done."), ev_completed()]

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from codex_py.testing import ev_completed, ev_message
+from tests.support.server import ScriptedServer
 from tests.testing.wires import chat, post, user
 
 SAYS = [*ev_message("Done."), ev_completed()]

@@ -8,7 +8,6 @@ import pytest
 from codex_py.testing import (
     Pause,
     Reply,
-    ScriptedServer,
     ev_completed,
     ev_created,
     ev_custom_tool_call,
@@ -24,6 +23,7 @@ from codex_py.testing import (
     sse,
 )
 from codex_py.testing.events import Event
+from tests.support.server import ScriptedServer
 from tests.testing.wires import anthropic, chat, data, post, user, without_tools
 
 PATCH = 'a "quoted"\nline'

@@ -8,7 +8,6 @@ import pytest
 
 from codex_py.testing import (
     Reply,
-    ScriptedServer,
     ev_completed,
     ev_created,
     ev_custom_tool_call,
@@ -19,6 +18,7 @@ from codex_py.testing import (
     ev_reasoning,
 )
 from codex_py.testing.events import Event
+from tests.support.server import ScriptedServer
 
 ANSWER = [
     ev_created(),

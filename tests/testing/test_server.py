@@ -14,12 +14,12 @@ from codex_py.testing import (
     Pause,
     RecordedRequest,
     Reply,
-    ScriptedServer,
     ev_completed,
     ev_created,
     ev_message,
     sse,
 )
+from tests.support.server import ScriptedServer
 
 SAYS = [ev_created(), *ev_message("Done."), ev_completed()]
 CALL = {"type": "function_call", "call_id": "a", "name": "shell", "arguments": "{}"}

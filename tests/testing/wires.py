@@ -4,7 +4,7 @@ import http.client
 import json
 from typing import Any
 
-from codex_py.testing import ScriptedServer
+from tests.support.server import ScriptedServer
 
 PATHS = {
     "responses": "/v1/responses",

@@ -19,13 +19,14 @@ from codex_py.protocol.events import Event, FilesPatched, TurnCompleted, TurnFai
 from codex_py.protocol.mcp import DecliningElicitor
 from codex_py.protocol.patched_file import PatchedFile
 from codex_py.protocol.tools import ToolCall
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.core.sessions import make_session
 from tests.support.agents import AgentServer, waits
 from tests.support.agents import calls as agent_calls
 from tests.support.agents import says as agent_says
 from tests.support.model import ScriptedModel, calls, completed, says
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 
 DONE = [*ev_message("done"), ev_completed()]
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.mcp_agent import served, text_of, thread_of
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 
 DONE = [*ev_message("done"), ev_completed()]
 

@@ -16,11 +16,12 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import ElicitResult
 
 from codex_py.frontends.mcp_server.tools import TOOLS, NewThread, Reply
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.codex import CODEX, needs_codex
 from tests.support.lifeline import Lifeline
 from tests.support.mcp_agent import served, text_of, thread_of
 from tests.support.program import Workplace, environment
+from tests.support.server import ScriptedServer
 
 DONE = [*ev_message("done"), ev_completed()]
 PROGRAM = [sys.executable, "-m", "codex_py", "mcp-server"]

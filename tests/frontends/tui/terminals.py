@@ -4,9 +4,9 @@ from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Protocol
 
-from codex_py.testing import ScriptedServer
 from tests.support.program import Workplace, environment
 from tests.support.pty_program import PtyProgram
+from tests.support.server import ScriptedServer
 
 IDLE = "gpt-5.5"
 """Stands in the status line, which is there as soon as something can be typed."""

@@ -5,16 +5,11 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import (
-    RecordedRequest,
-    ScriptedServer,
-    ev_completed,
-    ev_failed,
-    ev_function_call,
-)
+from codex_py.testing import RecordedRequest, ev_completed, ev_failed, ev_function_call
 from tests.e2e.test_roles import Family, agent, runs, says, write
 from tests.frontends.tui.terminals import Start
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 
 SIZES = [(120, 30), (80, 24), (40, 12)]
 

@@ -4,7 +4,6 @@ import pytest
 
 from codex_py.testing import (
     Pause,
-    ScriptedServer,
     ev_completed,
     ev_created,
     ev_custom_tool_call,
@@ -14,6 +13,7 @@ from codex_py.testing import (
 from codex_py.testing.events import Event
 from tests.frontends.tui.terminals import Start, leave
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 
 EXCLUDED = "sandbox_workspace_write={exclude_slash_tmp=true,exclude_tmpdir_env_var=true}"
 QUESTION = "Would you like to run the following command?"

@@ -10,7 +10,6 @@ import pytest
 
 from codex_py.testing import (
     Pause,
-    ScriptedServer,
     ev_completed,
     ev_created,
     ev_function_call,
@@ -19,6 +18,7 @@ from codex_py.testing import (
 )
 from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 
 FREE = ("-s", "danger-full-access")
 ANSWER = [*ev_message("Hello **you**."), ev_completed()]

@@ -4,17 +4,11 @@ import sys
 
 import pytest
 
-from codex_py.testing import (
-    Pause,
-    ScriptedServer,
-    ev_completed,
-    ev_created,
-    ev_function_call,
-    ev_message,
-)
+from codex_py.testing import Pause, ev_completed, ev_created, ev_function_call, ev_message
 from tests.frontends.tui.terminals import IDLE, Start
 from tests.support.program import Workplace, environment
 from tests.support.pty_program import PtyProgram
+from tests.support.server import ScriptedServer
 
 SIZES = pytest.mark.parametrize("columns", [60, 80, 140])
 ANSWER = [*ev_message("Understood."), ev_completed()]

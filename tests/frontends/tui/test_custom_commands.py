@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from codex_py.testing import ScriptedServer
 from tests.frontends.tui.terminals import Start
 from tests.frontends.tui.test_composer import ANSWER, begin, prompts, send
 from tests.support.plugins import installed
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 
 
 def write(folder: Path, name: str, text: str) -> None:

@@ -8,10 +8,11 @@ import pytest
 
 from codex_py.frontends.tui.panel import Option
 from codex_py.frontends.tui.questions import choices, parsed, problem
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.frontends.tui.terminals import Start
 from tests.support.mcp import odd_command
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 
 DONE = [*ev_message("All done."), ev_completed()]
 ASKS = [*ev_function_call("call_1", "mcp__asks__asks", {}), ev_completed()]

@@ -2,17 +2,10 @@
 
 import re
 
-from codex_py.testing import (
-    Pause,
-    Reply,
-    ScriptedServer,
-    ev_completed,
-    ev_created,
-    ev_function_call,
-    ev_message,
-)
+from codex_py.testing import Pause, Reply, ev_completed, ev_created, ev_function_call, ev_message
 from tests.frontends.tui.terminals import Start
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 
 FREE = ("-s", "danger-full-access")
 ANSWER = [*ev_message("Hello **you**."), ev_completed()]

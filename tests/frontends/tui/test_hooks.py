@@ -5,9 +5,10 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from codex_py.testing import ev_completed, ev_message
 from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 
 HELLO = [*ev_message("Hello."), ev_completed()]
 AGAIN = [*ev_message("Again."), ev_completed()]

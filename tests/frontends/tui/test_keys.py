@@ -2,11 +2,12 @@
 
 import pytest
 
-from codex_py.testing import Pause, ScriptedServer, ev_completed, ev_created, ev_message
+from codex_py.testing import Pause, ev_completed, ev_created, ev_message
 from tests.frontends.tui.terminals import IDLE, Start
 from tests.frontends.tui.test_approval import QUESTION, asks, says
 from tests.support.program import Workplace
 from tests.support.pty_program import PtyProgram
+from tests.support.server import ScriptedServer
 
 UNKNOWN = (
     *("\x1b,", "\x1bp", "\x1b\u00fc", "\x1by", "\x1bn", "\x1b1"),

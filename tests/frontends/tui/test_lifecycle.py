@@ -12,7 +12,6 @@ import pytest
 
 from codex_py.testing import (
     Pause,
-    ScriptedServer,
     ev_completed,
     ev_created,
     ev_function_call,
@@ -23,6 +22,7 @@ from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.sandbox.local_backends import BACKENDS
 from tests.support.program import Workplace, environment
 from tests.support.pty_program import PtyProgram
+from tests.support.server import ScriptedServer
 
 FREE = ("-s", "danger-full-access")
 SLEEP = [*ev_function_call("call_1", "exec_command", {"cmd": "sleep 417"}), ev_completed()]

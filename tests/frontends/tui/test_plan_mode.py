@@ -10,7 +10,6 @@ from codex_py.frontends.tui.blocks import Blocks
 from codex_py.protocol.events import AgentMessage, McpToolCall
 from codex_py.testing import (
     Pause,
-    ScriptedServer,
     ev_completed,
     ev_created,
     ev_custom_tool_call,
@@ -21,6 +20,7 @@ from tests.frontends.tui.shown import Shown
 from tests.frontends.tui.terminals import Start
 from tests.support.program import Workplace
 from tests.support.pty_program import PtyProgram
+from tests.support.server import ScriptedServer
 from tests.support.snapshots import check_snapshot
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"

@@ -1,13 +1,9 @@
 import pytest
 
-from codex_py.testing import (
-    ScriptedServer,
-    ev_completed,
-    ev_function_call,
-    ev_message,
-)
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 
 
 def test_a_prompt_is_answered_and_the_program_left(start: Start) -> None:

@@ -4,17 +4,12 @@ import re
 
 import pytest
 
-from codex_py.testing import (
-    Pause,
-    ScriptedServer,
-    ev_completed,
-    ev_created,
-    ev_custom_tool_call,
-)
+from codex_py.testing import Pause, ev_completed, ev_created, ev_custom_tool_call
 from tests.frontends.tui.terminals import Start
 from tests.frontends.tui.test_approval import QUESTION, asks, says
 from tests.support.program import Workplace
 from tests.support.pty_program import PtyProgram
+from tests.support.server import ScriptedServer
 
 MADE = "Approve: touch made (Tab to answer)"
 LONG = "\n".join(

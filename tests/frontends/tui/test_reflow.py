@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from codex_py.frontends.tui.output import Frame, reflows
-from codex_py.testing import Pause, ScriptedServer, ev_completed, ev_created, ev_message
+from codex_py.testing import Pause, ev_completed, ev_created, ev_message
 from tests.support.program import Workplace, environment
+from tests.support.server import ScriptedServer
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 
 from codex_py.testing import (
     Pause,
-    ScriptedServer,
     ev_completed,
     ev_created,
     ev_custom_tool_call,
@@ -19,6 +18,7 @@ from codex_py.testing import (
 from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.support.program import Workplace
 from tests.support.pty_program import PtyProgram
+from tests.support.server import ScriptedServer
 from tests.support.snapshots import check_snapshot
 
 PATCH = "*** Begin Patch\n*** Add File: a.py\n+import os\n+print(os.environ)\n*** End Patch"

@@ -8,13 +8,14 @@ from codex_py.frontends.tui.commands.hooks import HOOKS
 from codex_py.frontends.tui.commands.program import PROGRAM, PROMPTS
 from codex_py.frontends.tui.commands.sessions import SESSIONS
 from codex_py.frontends.tui.commands.settings import SETTINGS
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call
+from codex_py.testing import ev_completed, ev_function_call
 from codex_py.testing.events import Event
 from tests.frontends.tui.terminals import IDLE, Start
 from tests.frontends.tui.test_approval import says
 from tests.frontends.tui.test_hooks import states, write_hooks
 from tests.support.program import Workplace
 from tests.support.pty_program import PtyProgram
+from tests.support.server import ScriptedServer
 
 EMPTY = "Ask codex-py to do anything"
 ASKS = "text goes to your prompt"

@@ -1,9 +1,10 @@
 import tomllib
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from codex_py.testing import ev_completed, ev_message
 from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.support.program import Workplace
 from tests.support.repository import make_repository
+from tests.support.server import ScriptedServer
 
 ANSWER = [[*ev_message("Hello."), ev_completed()]]
 

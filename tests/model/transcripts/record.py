@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 from codex_py.testing import (
     RecordedRequest,
     Reply,
-    ScriptedServer,
     ev_completed,
     ev_created,
     ev_failed,
@@ -24,6 +23,7 @@ from codex_py.testing import (
 )
 from codex_py.testing.server import Script
 from tests.model.transcripts import WIRES, Exchange, make_wire, prompt, write_exchanges
+from tests.support.server import ScriptedServer
 from tests.support.wire_peers import Peer, aimock, litellm
 
 LONG = "".join(f"{number}. “Déjà vu”\n" for number in range(60))

@@ -1,10 +1,10 @@
 import json
 from pathlib import Path
 
-from codex_py.testing import ScriptedServer
 from tests.frontends.tui.terminals import IDLE, starting
 from tests.support.mcp import odd_command
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 
 
 def test_servers_and_their_tools_are_shown(tmp_path: Path) -> None:

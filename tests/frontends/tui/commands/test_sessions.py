@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from codex_py.patch.turns import TurnRecorder
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
 
 ANSWER = [*ev_message("Hello **you**."), ev_completed()]
 AGAIN = [*ev_message("Still here."), ev_completed()]

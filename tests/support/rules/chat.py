@@ -6,7 +6,7 @@ that have the same API are stricter in places, and what suits all of them is wha
 
 from collections.abc import Iterator, Sequence
 
-from codex_py.testing.rules.shape import JsonObject, check_tool_name, duplicates, objects, require
+from tests.support.rules.shape import JsonObject, check_tool_name, duplicates, objects, require
 
 _ROLES = {"system", "developer", "user", "assistant", "tool"}
 _TEXT = {"text"}

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from codex_py.protocol.json_fields import as_object, json_or
-from codex_py.testing.rules.shape import (
+from tests.support.rules.shape import (
     JsonObject,
     check_tool_name,
     duplicates,

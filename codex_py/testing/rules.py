@@ -1,0 +1,69 @@
+"""Rules on the requests of a thread: every call has its output, and each request begins with the last, which the
+provider caches."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from codex_py.testing.request import RecordedRequest
+
+
+class Rules:
+    """What a scripted server asks of requests: here, that those of the Responses API pair their calls and outputs.
+
+    Override the methods to check what a real service refuses.
+    """
+
+    def check(self, request: RecordedRequest) -> None:
+        """Raises a `ValueError`, which says why, if the request is to be refused."""
+        problem = pairing_problem(self.prefix(request))
+        if problem is not None:
+            raise ValueError(problem)
+
+    def prefix(self, request: RecordedRequest) -> Sequence[Any]:
+        """What of a request the next one of the thread must begin with; empty for other APIs.
+
+        Raises:
+            ValueError: the input is no list of objects.
+        """
+        items = cast("list[object]", request.fields.get("input", []))
+        if not all(isinstance(item, dict) for item in items):
+            raise ValueError("the input is no list of objects")
+        return items
+
+    def answered(self, stream: bytes) -> None:
+        """Gets each answer that is sent in another API than the Responses API."""
+
+
+def prefix_problem(before: Sequence[object], items: Sequence[object]) -> str | None:
+    """The first difference, if an input does not begin with the one before it, or None."""
+    for place, (old, new) in enumerate(zip(before, items, strict=False)):
+        if old != new:
+            return (
+                f"the input does not begin with the last one: item {place} was {old!r}, is {new!r}"
+            )
+    if len(items) < len(before):
+        return f"the input is shorter than the last one: {len(items)} items, {len(before)} before"
+    return None
+
+
+CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
+OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+
+
+def pairing_problem(items: Iterable[Mapping[str, Any]]) -> str | None:
+    """A problem with the calls and outputs of an input, or None.
+
+    Each call has exactly one output, behind it, and each output its call. Ids may come again in later
+    turns: an output answers an open call of its id.
+    """
+    open_calls: list[str] = []
+    for item in items:
+        # The oldest form of a local shell call is answered under its `id`.
+        call_id = str(item.get("call_id") or item.get("id"))
+        if item.get("type") in CALLS:
+            open_calls.append(call_id)
+        elif item.get("type") in OUTPUTS:
+            if call_id not in open_calls:
+                return f"an output without its call: {call_id!r}"
+            open_calls.remove(call_id)
+    return f"calls without output: {open_calls!r}" if open_calls else None
