@@ -20,7 +20,7 @@ from codex_py.core.thread_log import Recorder, ThreadState
 from codex_py.errors import ExitCode, SessionError
 from codex_py.filesystem.git import main_work_tree
 from codex_py.instructions import instruction_text
-from codex_py.protocol.events import ThreadItem
+from codex_py.protocol.event_items import ThreadItem
 from codex_py.protocol.extension import ParentThread
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem

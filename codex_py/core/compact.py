@@ -17,7 +17,7 @@ from codex_py.core.summary import size_for, summary_by_model
 from codex_py.core.turn import RetryBudget
 from codex_py.errors import QUOTA_CODES, CodexError, CompactionFailed, ExitCode, ModelError
 from codex_py.instructions import instruction_text
-from codex_py.protocol import events
+from codex_py.protocol import event_items, events
 from codex_py.protocol.extension import Compaction
 from codex_py.protocol.messages import EncodedItem, estimated_tokens, input_text, message
 from codex_py.protocol.prompts import Note, context_length, is_models, user_prompt
@@ -116,7 +116,7 @@ class Compactor:
         item_id = parts.next_live_id()
         is_done = False
         kept: list[Note] = []
-        parts.thread.emit(events.ItemStarted(events.ContextCompaction(id=item_id)))
+        parts.thread.emit(events.ItemStarted(event_items.ContextCompaction(id=item_id)))
         try:
             async with parts.extension.around_compaction(Compaction(trigger, kept.append)):
                 summary = None if ask is None else await ask()
@@ -130,7 +130,7 @@ class Compactor:
         finally:
             status = "completed" if is_done else "failed"
             parts.thread.emit(
-                events.ItemCompleted(events.ContextCompaction(id=item_id, status=status))
+                events.ItemCompleted(event_items.ContextCompaction(id=item_id, status=status))
             )
         return is_done
 

@@ -2,13 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from codex_py.protocol.events import (
-    AgentMessage,
-    ItemCompleted,
-    ItemStarted,
-    ReasoningSummary,
-    WebSearch,
-)
+from codex_py.protocol.event_items import AgentMessage, ReasoningSummary, WebSearch
+from codex_py.protocol.events import ItemCompleted, ItemStarted
 from codex_py.protocol.items import Message, Reasoning, ResponseItem, WebSearchCall
 
 

@@ -14,7 +14,7 @@ from codex_py.core.thread_log import ThreadLog
 from codex_py.core.turn import ItemHandlers, RetryBudget
 from codex_py.core.turns import AnswerCheck, Turns
 from codex_py.errors import CodexError, ConfigError
-from codex_py.protocol import events
+from codex_py.protocol import event_items, events
 from codex_py.protocol.extension import Extension, Feature, FeatureT, TurnStart, combined
 from codex_py.protocol.messages import EncodedItem, estimated_tokens
 from codex_py.protocol.prompts import Note, PastPrompt, UserPrompt, is_summary, user_prompt
@@ -103,7 +103,9 @@ class Session:
         if self._unsaid is not None:
             self._unsaid.append(text)
         else:
-            self.emit(events.ItemCompleted(events.ErrorItem(id=self.next_item_id(), message=text)))
+            self.emit(
+                events.ItemCompleted(event_items.ErrorItem(id=self.next_item_id(), message=text))
+            )
 
     def next_item_id(self) -> str:
         """`item_0`, `item_1`, … in the order of first appearance."""

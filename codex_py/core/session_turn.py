@@ -8,7 +8,7 @@ from codex_py.core.compact import Compactor
 from codex_py.core.parts import SessionParts
 from codex_py.core.turn import RetryBudget
 from codex_py.errors import CodexError, ExitCode, ModelError, PromptRefused
-from codex_py.protocol import events
+from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import Denied
 from codex_py.protocol.extension import TurnStart, TurnStop
 from codex_py.protocol.frozen import frozen
@@ -132,7 +132,7 @@ class SessionTurn:
 
     def watch(self, event: events.Event) -> None:
         match event:
-            case events.ItemCompleted(events.AgentMessage(text=text)):
+            case events.ItemCompleted(event_items.AgentMessage(text=text)):
                 self._last_message = text
             case events.CallDenied(cause=cause, allow=allow):
                 self.denied = self.denied.plus(cause, allow)
@@ -176,7 +176,7 @@ class SessionTurn:
         item_id = self._parts.next_live_id()
         self.emit(
             events.ItemCompleted(
-                events.UserMessage(id=item_id, text=prompt.text, images=prompt.images)
+                event_items.UserMessage(id=item_id, text=prompt.text, images=prompt.images)
             )
         )
 

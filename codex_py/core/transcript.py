@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from codex_py.core.response_items import item_events
 from codex_py.errors import MalformedItem
-from codex_py.protocol import calls, events
+from codex_py.protocol import calls, event_items
 from codex_py.protocol.items import parse_item
 from codex_py.protocol.json_fields import json_object
 from codex_py.protocol.messages import EncodedItem, decode_json
@@ -25,7 +25,7 @@ _OWN_COMMAND: Final = re.compile(
 
 def past_items(
     items: Iterable[EncodedItem], find_tool: Callable[[str], calls.Replayable | None]
-) -> list[events.ThreadItem]:
+) -> list[event_items.ThreadItem]:
     """The items of a history in its order, with ids of their own: `history_0`, `history_1`, …
 
     Calls and their outputs become one item, which the tool makes. Items that were not shown live, such as the context, are
@@ -48,7 +48,7 @@ class _Transcript:
     ) -> None:
         self._past = calls.PastItems()
         self._find_tool = find_tool
-        self._patches: dict[int, events.FileChange] = {}
+        self._patches: dict[int, event_items.FileChange] = {}
         """Applied patches of the current response whose diffs come later in the file, by the index of their call."""
         self._answered: int | None = None
         """The index of the last call in the current response that has an output so far."""
@@ -59,10 +59,10 @@ class _Transcript:
             self._take(index, item, encoded[index])
 
     @property
-    def shown(self) -> list[events.ThreadItem]:
+    def shown(self) -> list[event_items.ThreadItem]:
         return list(self._past.items.values())
 
-    def _show(self, item: events.ThreadItem) -> None:
+    def _show(self, item: event_items.ThreadItem) -> None:
         self._past.items[item.id] = item
 
     def _take(self, index: int, item: dict[str, Any], encoded: EncodedItem) -> None:
@@ -76,7 +76,9 @@ class _Transcript:
                     for event in item_events(parse_item(item), self._past.next_id):
                         self._show(event.item)
             case {"type": "compaction" | "compaction_summary"}:
-                self._show(events.ContextCompaction(id=self._past.next_id(), status="completed"))
+                self._show(
+                    event_items.ContextCompaction(id=self._past.next_id(), status="completed")
+                )
             case {"type": "function_call", "name": str(name), "arguments": str(arguments)}:
                 self._call(index, item, name, json_object(arguments))
             case {"type": "custom_tool_call", "name": str(name), "input": str(text)}:
@@ -96,22 +98,24 @@ class _Transcript:
                 first = next(iter(self._patches), -1)
                 place = first if self._answered is None else self._answered
                 # Without a call, a command applied the patch.
-                patch = self._patches.pop(place, None) or events.FileChange(
+                patch = self._patches.pop(place, None) or event_items.FileChange(
                     id=self._past.next_id(), changes=[], status="completed"
                 )
                 self._show(replace(patch, diff=diff))
             case {"type": "task_complete" | "turn_completed", "duration_ms": int(duration_ms)}:
-                self._show(events.TurnTime(id=self._past.next_id(), duration_ms=duration_ms))
+                self._show(event_items.TurnTime(id=self._past.next_id(), duration_ms=duration_ms))
             case _:
                 pass
 
     def _user(self, item: dict[str, Any], encoded: EncodedItem) -> None:
         if (prompt := prompt_of(item)) is not None:
             self._show(
-                events.UserMessage(id=self._past.next_id(), text=prompt.text, images=prompt.images)
+                event_items.UserMessage(
+                    id=self._past.next_id(), text=prompt.text, images=prompt.images
+                )
             )
         elif is_summary(encoded):
-            self._show(events.ContextCompaction(id=self._past.next_id(), status="completed"))
+            self._show(event_items.ContextCompaction(id=self._past.next_id(), status="completed"))
         elif found := _OWN_COMMAND.fullmatch("".join(message_texts(item.get("content")))):
             self._show(
                 calls.past_command(self._past.next_id(), found[1], "", calls.read_report(found[2]))
@@ -133,7 +137,7 @@ class _Transcript:
             shown = calls.failed_call(self._past.next_id(), name, call_id, code, output)
         if shown is not None:
             self._show(shown)
-        if isinstance(shown, events.FileChange) and shown.status == "completed":
+        if isinstance(shown, event_items.FileChange) and shown.status == "completed":
             self._patches[index] = shown
 
 

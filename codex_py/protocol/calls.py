@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, runtime_checkable
 
-from codex_py.protocol.events import Change, CommandExecution, ErrorItem, ThreadItem
+from codex_py.protocol.event_items import Change, CommandExecution, ErrorItem, ThreadItem
 from codex_py.protocol.json_fields import json_object
 
 _HEADING: Final = re.compile(r"^\*\*\* (Add|Delete|Update) File: (.+)$", re.MULTILINE)

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-from codex_py.protocol.events import Event, ThreadItem
+from codex_py.protocol.event_items import ThreadItem
+from codex_py.protocol.events import Event
 
 
 def event_data(event: Event) -> dict[str, Any] | None:

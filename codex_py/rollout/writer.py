@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from codex_py.errors import SessionError
 from codex_py.filesystem.private import lock, locked, make_private
-from codex_py.protocol import events
+from codex_py.protocol import event_items, events
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem, encode_json
 from codex_py.protocol.response_order import Place
@@ -246,14 +246,14 @@ class RolloutEvents:
 
     def __call__(self, event: events.Event) -> None:
         match event:
-            case events.ItemCompleted(events.AgentMessage(text=text)):
+            case events.ItemCompleted(event_items.AgentMessage(text=text)):
                 self._last_message = text
                 self._write({"type": "agent_message", "message": text})
-            case events.ItemCompleted(events.ReasoningSummary(text=text)):
+            case events.ItemCompleted(event_items.ReasoningSummary(text=text)):
                 self._write({"type": "agent_reasoning", "text": text})
-            case events.ItemCompleted(events.ContextCompaction(status="completed")):
+            case events.ItemCompleted(event_items.ContextCompaction(status="completed")):
                 self._write({"type": "context_compacted"})
-            case events.ItemCompleted(events.FileChange(status="completed", diff=diff)) if (
+            case events.ItemCompleted(event_items.FileChange(status="completed", diff=diff)) if (
                 len(diff) <= _MAX_DIFF_CHARACTERS
             ):
                 self._write({"type": "patch_applied", "diff": diff})

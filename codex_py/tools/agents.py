@@ -12,15 +12,14 @@ from pydantic import Field
 
 from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.events import (
+from codex_py.protocol.event_items import (
     AgentState,
     AgentWord,
     CollabToolCall,
     ErrorItem,
-    ItemCompleted,
-    ItemStarted,
     ThreadItem,
 )
+from codex_py.protocol.events import ItemCompleted, ItemStarted
 from codex_py.protocol.ids import is_thread_id
 from codex_py.protocol.json_fields import as_object, json_object, text_field
 from codex_py.protocol.messages import encode_json

@@ -7,7 +7,7 @@ from codex_py.mcp.servers import McpServers
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.calls import PastCall, PastItems, Replayable
 from codex_py.protocol.dispatch import Tool
-from codex_py.protocol.events import ThreadItem
+from codex_py.protocol.event_items import ThreadItem
 from codex_py.protocol.mcp import DecliningElicitor
 from codex_py.protocol.tools import AGENT_TOOLS, MCP_PREFIX
 from codex_py.sandbox.choice import PlatformSandbox

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from codex_py.protocol import events
+from codex_py.protocol import event_items, events
 from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.json_fields import json_object, objects, text_field
@@ -36,12 +36,12 @@ class UpdatePlan(ChangesNothing):
     parallel = False
 
     def __init__(self) -> None:
-        self._current: events.TodoList | None = None
+        self._current: event_items.TodoList | None = None
 
     async def run(self, params: UpdatePlanParams, context: ToolContext) -> ToolOutput:
         """Replace the plan; the item is started by the first call of a turn, updated by later ones."""
         previous = self._current
-        self._current = events.TodoList(
+        self._current = event_items.TodoList(
             id=context.next_item_id() if previous is None else previous.id,
             items=tuple([_entry(step.step, step.status) for step in params.plan]),
             explanation=params.explanation,
@@ -50,11 +50,11 @@ class UpdatePlan(ChangesNothing):
         context.emit(event(self._current))
         return ToolOutput("Plan updated")
 
-    def replay(self, call: PastCall, past: PastItems) -> events.ThreadItem | None:
+    def replay(self, call: PastCall, past: PastItems) -> event_items.ThreadItem | None:
         if call.error_code is not None:
             return None
         explanation = call.arguments.get("explanation")
-        return events.TodoList(
+        return event_items.TodoList(
             id=past.next_id(),
             items=[
                 _entry(str(step.get("step", "")), step.get("status"))
@@ -89,7 +89,7 @@ def plan_notes(items: Sequence[EncodedItem]) -> list[Note]:
     return []
 
 
-def _entry(text: str, status: Any) -> events.TodoEntry:
-    return events.TodoEntry(
+def _entry(text: str, status: Any) -> event_items.TodoEntry:
+    return event_items.TodoEntry(
         text=text, completed=status == "completed", in_progress=status == "in_progress"
     )

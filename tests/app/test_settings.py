@@ -7,7 +7,8 @@ from pathlib import Path
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import open_session
 from codex_py.config.config import load_config
-from codex_py.protocol.events import ErrorItem, Event, ItemCompleted
+from codex_py.protocol.event_items import ErrorItem
+from codex_py.protocol.events import Event, ItemCompleted
 
 
 def test_a_misspelt_provider_is_told_when_the_model_is_changed_too(tmp_path: Path) -> None:

@@ -9,9 +9,8 @@ from codex_py.core.session import Session
 from codex_py.errors import ModelError, StreamError
 from codex_py.instructions import instruction_text
 from codex_py.protocol.event_data import event_data
+from codex_py.protocol.event_items import ContextCompaction, ErrorItem
 from codex_py.protocol.events import (
-    ContextCompaction,
-    ErrorItem,
     Event,
     ItemCompleted,
     ItemStarted,

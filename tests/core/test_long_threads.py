@@ -15,7 +15,8 @@ from codex_py.core.session import Session
 from codex_py.errors import CodexError, CompactionFailed, ExitCode, ModelError, StreamError
 from codex_py.instructions import instruction_text
 from codex_py.protocol.approval import ApprovalPolicy
-from codex_py.protocol.events import ErrorItem, Event, ItemCompleted
+from codex_py.protocol.event_items import ErrorItem
+from codex_py.protocol.events import Event, ItemCompleted
 from codex_py.protocol.extension import Compaction, Extension, Thread
 from codex_py.protocol.messages import EncodedItem, estimated_tokens, message
 from codex_py.protocol.prompts import Note, is_summary, user_prompt

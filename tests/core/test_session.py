@@ -7,6 +7,7 @@ from codex_py.core.session import Session
 from codex_py.errors import CodexError, ModelError, StreamError, TurnAborted
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.event_data import event_data
+from codex_py.protocol.event_items import UserMessage
 from codex_py.protocol.events import (
     Error,
     Event,
@@ -15,7 +16,6 @@ from codex_py.protocol.events import (
     TurnFailed,
     TurnStarted,
     UsageReported,
-    UserMessage,
 )
 from codex_py.protocol.prompts import PastPrompt, UserPrompt
 from codex_py.protocol.stream import Usage

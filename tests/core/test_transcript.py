@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from codex_py.app.thread import thread_items
-from codex_py.protocol.events import (
+from codex_py.protocol.event_items import (
     AgentMessage,
     Change,
     CommandExecution,

@@ -11,14 +11,8 @@ import pytest
 from codex_py.core.response_items import item_events
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
 from codex_py.errors import CodexError, ModelError, StreamError
-from codex_py.protocol.events import (
-    AgentMessage,
-    ErrorItem,
-    Event,
-    EventSink,
-    ItemCompleted,
-    MessageDelta,
-)
+from codex_py.protocol.event_items import AgentMessage, ErrorItem
+from codex_py.protocol.events import Event, EventSink, ItemCompleted, MessageDelta
 from codex_py.protocol.items import FunctionCallOutput, Reasoning, ResponseItem
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.prompts import Note

@@ -11,7 +11,7 @@ import pytest
 
 from codex_py import SessionOptions, load_config, open_session
 from codex_py.app.thread import thread_items
-from codex_py.protocol.events import AgentState, CollabToolCall
+from codex_py.protocol.event_items import AgentState, CollabToolCall
 from codex_py.testing import Pause, Reply
 from tests.support.agents import AgentServer, calls, says, texts, to_first, waits
 from tests.support.lifeline import Lifeline

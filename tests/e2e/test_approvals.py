@@ -11,7 +11,8 @@ from codex_py.core.session import Session
 from codex_py.core.session_turn import TurnResult
 from codex_py.errors import TurnAborted
 from codex_py.protocol.approval import Approver, ReviewDecision
-from codex_py.protocol.events import CallDenied, ErrorItem, Event, ItemCompleted
+from codex_py.protocol.event_items import ErrorItem
+from codex_py.protocol.events import CallDenied, Event, ItemCompleted
 from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.sandbox.local_backends import BACKENDS
 from tests.support.program import Outcome, Workplace

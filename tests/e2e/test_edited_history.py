@@ -13,7 +13,8 @@ import pytest
 from codex_py.app.thread import thread_items
 from codex_py.core.session import Session
 from codex_py.instructions import instruction_text
-from codex_py.protocol.events import ErrorItem, Event, ItemCompleted
+from codex_py.protocol.event_items import ErrorItem
+from codex_py.protocol.events import Event, ItemCompleted
 from codex_py.protocol.prompts import SUMMARY_OPENING
 from codex_py.testing import Reply, ev_completed, ev_custom_tool_call, ev_function_call, ev_message
 from tests.support.codex import codex_resumes, needs_codex

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from codex_py import SessionOptions, TurnResult, load_config, open_session, tool
-from codex_py.protocol.events import Event, ItemCompleted, ItemStarted, McpToolCall
+from codex_py.protocol.event_items import McpToolCall
+from codex_py.protocol.events import Event, ItemCompleted, ItemStarted
 from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.program import KEY, Workplace
 from tests.support.server import ScriptedServer

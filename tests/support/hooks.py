@@ -12,7 +12,8 @@ from codex_py.config.config import load_config
 from codex_py.core.session import Session
 from codex_py.core.session_turn import TurnResult
 from codex_py.protocol.approval import Approver
-from codex_py.protocol.events import ErrorItem, Event, HookProgress, ItemCompleted
+from codex_py.protocol.event_items import ErrorItem
+from codex_py.protocol.events import Event, HookProgress, ItemCompleted
 from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.program import Workplace, environment
 from tests.support.server import ScriptedServer

@@ -19,7 +19,8 @@ from codex_py.protocol.approval import (
     SandboxPolicy,
 )
 from codex_py.protocol.dispatch import Tool, ToolContext
-from codex_py.protocol.events import CommandExecution, Event, ItemCompleted, ItemStarted
+from codex_py.protocol.event_items import CommandExecution
+from codex_py.protocol.events import Event, ItemCompleted, ItemStarted
 from codex_py.protocol.tools import ToolOutput
 from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.tools.patch.apply_patch import ApplyPatch

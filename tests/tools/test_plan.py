@@ -6,14 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.events import (
-    Event,
-    ItemCompleted,
-    ItemStarted,
-    ItemUpdated,
-    TodoEntry,
-    TodoList,
-)
+from codex_py.protocol.event_items import TodoEntry, TodoList
+from codex_py.protocol.events import Event, ItemCompleted, ItemStarted, ItemUpdated
 from codex_py.protocol.messages import EncodedItem, encode_json, input_text, message
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.plan import UpdatePlan, plan_notes

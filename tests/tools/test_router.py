@@ -7,7 +7,8 @@ import pytest
 
 from codex_py.errors import ToolError
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.events import AgentMessage, CallDenied, ErrorItem, Event, ItemCompleted
+from codex_py.protocol.event_items import AgentMessage, ErrorItem
+from codex_py.protocol.events import CallDenied, Event, ItemCompleted
 from codex_py.protocol.items import (
     CustomToolCallOutput,
     FunctionCallOutput,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codex_py.app.thread import thread_items
-from codex_py.protocol.events import ThreadItem, UserMessage
+from codex_py.protocol.event_items import ThreadItem, UserMessage
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.stream import Usage
 from codex_py.rollout.conversation import read_conversation

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from codex_py.app.views.diffs import ShownFile, read_diff
 from codex_py.app.views.item_text import AGENT_VERBS, result_text, script_of, search_words
-from codex_py.protocol import events
+from codex_py.protocol import event_items
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.plans import without_tags
 from codex_py.streams.plain_text import command_output, plain
@@ -50,47 +50,49 @@ class Entry:
     parts: Sequence[Part] = ()
 
 
-def entries(items: Sequence[events.ThreadItem]) -> Iterator[Entry]:
+def entries(items: Sequence[event_items.ThreadItem]) -> Iterator[Entry]:
     """The entries of a conversation. Nothing in them can steer a terminal or hide text."""
     for item in items:
-        if not (isinstance(item, events.TurnTime) and item.duration_ms < _SHORT_TURN_MS):
+        if not (isinstance(item, event_items.TurnTime) and item.duration_ms < _SHORT_TURN_MS):
             yield _entry(item)
 
 
-def _entry(item: events.ThreadItem) -> Entry:
+def _entry(item: event_items.ThreadItem) -> Entry:
     match item:
-        case events.CommandExecution():
+        case event_items.CommandExecution():
             return _command(item)
-        case events.FileChange():
+        case event_items.FileChange():
             return _change(item)
-        case events.TodoList():
+        case event_items.TodoList():
             steps = (f"- {_STEPS[s.completed, s.in_progress]} {s.text}" for s in item.items)
             text = "\n\n".join(filter(None, (item.explanation, "\n".join(steps))))
             return Entry("plan", "Updated plan", parts=_texts(text, "markdown"))
-        case events.McpToolCall():
+        case event_items.McpToolCall():
             return _call(item)
-        case events.CollabToolCall():
+        case event_items.CollabToolCall():
             return _agents(item)
-        case events.WebSearch():
+        case event_items.WebSearch():
             return Entry("call", plain(" ".join(search_words(item))))
-        case events.ErrorItem(message=message):
+        case event_items.ErrorItem(message=message):
             return Entry("error", "Error", failed=True, parts=_texts(message))
-        case events.ContextCompaction():
+        case event_items.ContextCompaction():
             return Entry("note", "Compacted: for the model, a summary takes the place of the above")
-        case events.TurnTime(duration_ms=duration_ms):
+        case event_items.TurnTime(duration_ms=duration_ms):
             return Entry("note", f"Worked for {took(duration_ms)}")
         case _:
             return _said(item)
 
 
-def _said(item: events.UserMessage | events.AgentMessage | events.ReasoningSummary) -> Entry:
+def _said(
+    item: event_items.UserMessage | event_items.AgentMessage | event_items.ReasoningSummary,
+) -> Entry:
     match item:
-        case events.UserMessage():
+        case event_items.UserMessage():
             images = "".join(f"\n[image: {path}]" for path in item.images)
             return Entry("user", parts=_texts((item.text + images).strip("\n"), "plain"))
-        case events.AgentMessage(text=text):
+        case event_items.AgentMessage(text=text):
             return Entry("agent", parts=_texts(without_tags(text), "markdown"))
-        case events.ReasoningSummary(text=text):
+        case event_items.ReasoningSummary(text=text):
             return Entry("thought", "Reasoning", parts=_texts(text, "markdown"))
 
 
@@ -112,7 +114,7 @@ def _left_out(text: str) -> str:
     return f"[… {len(text) - _LONGEST:,} characters are left out …]"
 
 
-def _command(item: events.CommandExecution) -> Entry:
+def _command(item: event_items.CommandExecution) -> Entry:
     notes: list[str] = []
     if item.status == "declined":
         notes.append("declined")
@@ -132,7 +134,7 @@ def _command(item: events.CommandExecution) -> Entry:
     )
 
 
-def _change(item: events.FileChange) -> Entry:
+def _change(item: event_items.FileChange) -> Entry:
     if item.status == "failed":
         names = ", ".join(change.path for change in item.changes)
         title = f"{'Declined' if item.is_declined else 'Failed'} patch of {names}"
@@ -149,7 +151,7 @@ def _change(item: events.FileChange) -> Entry:
     return Entry("change", plain(f"{verb} {', '.join(names)}"), remark, parts=parts)
 
 
-def _call(item: events.McpToolCall) -> Entry:
+def _call(item: event_items.McpToolCall) -> Entry:
     arguments = item.arguments
     told = json.dumps(arguments, ensure_ascii=False, indent=2) if arguments else ""
     message = "" if item.error is None else str(item.error.get("message") or item.error)
@@ -166,7 +168,7 @@ def _call(item: events.McpToolCall) -> Entry:
     )
 
 
-def _agents(item: events.CollabToolCall) -> Entry:
+def _agents(item: event_items.CollabToolCall) -> Entry:
     names = ", ".join(item.names.get(each, each) for each in item.receiver_thread_ids)
     parts = _texts(_shortened(item.prompt or ""), "markdown")
     for agent_id, state in item.agents_states.items():

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from codex_py.app.options import SessionSetup
 from codex_py.app.user_programs import UserPrograms, user_programs
-from codex_py.protocol.events import AgentMessage, Event, ItemCompleted, TurnCompleted, TurnStarted
+from codex_py.protocol.event_items import AgentMessage
+from codex_py.protocol.events import Event, ItemCompleted, TurnCompleted, TurnStarted
 from codex_py.protocol.extension import Extension, Thread
 
 

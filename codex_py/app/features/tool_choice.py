@@ -8,7 +8,8 @@ from dataclasses import replace
 from codex_py.app.options import SessionSetup
 from codex_py.errors import ConfigError, ToolError
 from codex_py.protocol.dispatch import Dispatch, ToolUse
-from codex_py.protocol.events import Event, ItemCompleted, UsageReported, WebSearch
+from codex_py.protocol.event_items import WebSearch
+from codex_py.protocol.events import Event, ItemCompleted, UsageReported
 from codex_py.protocol.extension import Compaction, Extension, Thread, TurnStart
 from codex_py.protocol.stream import ANY_TOOL, ModelStream, Prompt, ToolChoice
 from codex_py.protocol.tools import ToolOutput, called_tool

@@ -16,13 +16,8 @@ from codex_py.app.session_tools import SessionTools
 from codex_py.errors import CodexError
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.dispatch import Dispatch, ToolUse, changed_paths
-from codex_py.protocol.events import (
-    CommandExecution,
-    Event,
-    FilesPatched,
-    ItemCompleted,
-    ItemStarted,
-)
+from codex_py.protocol.event_items import CommandExecution
+from codex_py.protocol.events import Event, FilesPatched, ItemCompleted, ItemStarted
 from codex_py.protocol.extension import Extension, Thread, TurnStart
 from codex_py.protocol.tools import COMMAND_TOOLS, ToolOutput
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from codex_py.execpolicy.place import is_known_shell
-from codex_py.protocol.events import WebSearch
+from codex_py.protocol.event_items import WebSearch
 from codex_py.streams.plain_text import cut
 
 _SHELL = re.compile(r"(\S+) -l?c (?=.)", re.DOTALL)

@@ -13,7 +13,8 @@ from codex_py.app.options import SessionOptions
 from codex_py.app.session import open_session
 from codex_py.config.config import Config
 from codex_py.errors import CodexError
-from codex_py.protocol.events import ErrorItem, Event, ItemCompleted
+from codex_py.protocol.event_items import ErrorItem
+from codex_py.protocol.events import Event, ItemCompleted
 from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import prompt_of

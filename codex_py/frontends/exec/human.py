@@ -1,7 +1,7 @@
 """`exec` for people: a session as text on standard error, laid out as Codex does."""
 
 from codex_py.command_line.configuration import sandbox_summary
-from codex_py.protocol import events
+from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import DENIALS, Denied
 from codex_py.protocol.plans import without_tags
 from codex_py.protocol.settings import TurnSettings
@@ -65,7 +65,7 @@ class HumanText:
         match event:
             case events.ItemStarted(item):
                 self._started(item)
-            case events.ItemUpdated(events.TodoList() as item):
+            case events.ItemUpdated(event_items.TodoList() as item):
                 self._todo(item)
             case events.ItemCompleted(item):
                 self._completed(item)
@@ -99,52 +99,52 @@ class HumanText:
                 if tries == 1 or wait_s >= _NOTABLE_WAIT_S:
                     self._error(f"{cause}; trying again in {wait_s:.1f} s (try {tries + 1})")
 
-    def _started(self, item: events.ThreadItem) -> None:
+    def _started(self, item: event_items.ThreadItem) -> None:
         match item:
-            case events.CommandExecution():
+            case event_items.CommandExecution():
                 self._command_line(item)
-            case events.FileChange():
+            case event_items.FileChange():
                 self._line(self._style("bold", "apply patch"))
-            case events.McpToolCall():
+            case event_items.McpToolCall():
                 self._line(f"mcp: {printable(f'{item.server}/{item.tool}')} started")
-            case events.CollabToolCall(tool=tool):
+            case event_items.CollabToolCall(tool=tool):
                 self._line(f"collab: {tool.title().replace('_', '')}")
-            case events.TodoList():
+            case event_items.TodoList():
                 self._todo(item)
             case _:
                 pass
 
-    def _completed(self, item: events.ThreadItem) -> None:
+    def _completed(self, item: event_items.ThreadItem) -> None:
         match item:
-            case events.AgentMessage():
+            case event_items.AgentMessage():
                 self._line(f"{self._speaker('codex')}\n{printable(without_tags(item.text))}")
-            case events.ReasoningSummary() if self._show_reasoning:
+            case event_items.ReasoningSummary() if self._show_reasoning:
                 self._line(self._style("dim", printable(item.text)))
-            case events.CommandExecution():
+            case event_items.CommandExecution():
                 self._command_result(item)
-            case events.FileChange():
+            case event_items.FileChange():
                 self._file_change(item)
-            case events.McpToolCall():
+            case event_items.McpToolCall():
                 message = (item.error or {}).get("message")
                 reason = "" if message is None else f": {message}"
                 name = f"{item.server}/{item.tool}"
                 self._line(f"mcp: {printable(name)} ({item.status}){printable(reason)}")
-            case events.WebSearch():
+            case event_items.WebSearch():
                 self._line(f"web search: {printable(item.query)}")
-            case events.ErrorItem(code=code) if code not in DENIALS:
+            case event_items.ErrorItem(code=code) if code not in DENIALS:
                 label = self._style("bold", self._style("yellow", "warning:"))
                 self._line(f"{label} {printable(item.message)}")
             case _:
                 # The last version of a plan was shown already.
                 pass
 
-    def _command_line(self, item: events.CommandExecution) -> None:
+    def _command_line(self, item: event_items.CommandExecution) -> None:
         self._announced = item.id
         command = self._style("bold", printable(item.command))
         where = f" in {printable(item.cwd)}" if item.cwd else ""
         self._line(f"{self._speaker('exec')}\n{command}{where}")
 
-    def _command_result(self, item: events.CommandExecution) -> None:
+    def _command_result(self, item: event_items.CommandExecution) -> None:
         if item.id != self._announced:
             # Commands run side by side: say which one has this result.
             self._command_line(item)
@@ -161,7 +161,7 @@ class HumanText:
         if item.aggregated_output:
             self._line(printable(item.aggregated_output))
 
-    def _file_change(self, item: events.FileChange) -> None:
+    def _file_change(self, item: event_items.FileChange) -> None:
         label = self._style("bold", "patch:")
         self._line(f"{label} {'declined' if item.is_declined else item.status}")
         for change in item.changes:
@@ -173,7 +173,7 @@ class HumanText:
         elif item.diff:
             self._line(printable(item.diff).removesuffix("\n"))
 
-    def _todo(self, item: events.TodoList) -> None:
+    def _todo(self, item: event_items.TodoList) -> None:
         style = self._style
         if item.explanation:
             self._line(style("italic", printable(item.explanation)))

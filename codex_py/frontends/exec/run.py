@@ -28,7 +28,7 @@ from codex_py.frontends.exec.answers import Answers
 from codex_py.frontends.exec.human import HumanText
 from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session
-from codex_py.protocol import events
+from codex_py.protocol import event_items, events
 from codex_py.protocol.event_data import event_data
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.messages import encode_json
@@ -133,7 +133,7 @@ class ExecRun:
     def _pass_on(self, event: events.Event) -> None:
         is_aborted = self.interruption.signal == signal.SIGTERM
         match event:
-            case events.ItemCompleted(events.ErrorItem(message=message)) if self._is_over:
+            case events.ItemCompleted(event_items.ErrorItem(message=message)) if self._is_over:
                 # Late, such as one of a `SessionEnd` hook: the end of the turn is the last event.
                 self._warn(message)
             case events.TurnFailed() if self.arguments.experimental_json and is_aborted:

@@ -6,7 +6,7 @@ The shapes are those of Codex 0.145. These are the messages that clients watch f
 import shlex
 from typing import Any
 
-from codex_py.protocol import events
+from codex_py.protocol import event_items, events
 from codex_py.protocol.stream import Usage
 
 _MAX_LINE_CHARS = 200
@@ -17,12 +17,12 @@ def codex_event(event: events.Event) -> dict[str, Any] | None:
     match event:
         case events.TurnStarted():
             return {"type": "task_started"}
-        case events.ItemStarted(events.CommandExecution() as item):
+        case events.ItemStarted(event_items.CommandExecution() as item):
             return {"type": "exec_command_begin", **_command(item)}
-        case events.ItemStarted(events.McpToolCall() as item):
+        case events.ItemStarted(event_items.McpToolCall() as item):
             return {"type": "mcp_tool_call_begin", **_invocation(item)}
-        case events.ItemStarted(events.TodoList() as item) | events.ItemUpdated(
-            events.TodoList() as item
+        case events.ItemStarted(event_items.TodoList() as item) | events.ItemUpdated(
+            event_items.TodoList() as item
         ):
             return _plan(item)
         case events.ItemCompleted(item):
@@ -49,9 +49,9 @@ def codex_event(event: events.Event) -> dict[str, Any] | None:
 def warning_text(event: events.Event) -> str | None:
     """A warning for the user, if the event is one."""
     match event:
-        case events.ItemCompleted(events.ErrorItem(message=message)):
+        case events.ItemCompleted(event_items.ErrorItem(message=message)):
             return message
-        case events.ItemCompleted(events.FileChange(error={"message": message})):
+        case events.ItemCompleted(event_items.FileChange(error={"message": message})):
             return message
         case events.Reconnecting(message):
             return message
@@ -64,23 +64,23 @@ def progress_text(event: events.Event) -> str | None:
     match event:
         case events.TurnStarted():
             text = "thinking"
-        case events.ItemStarted(events.CommandExecution(command=command)):
+        case events.ItemStarted(event_items.CommandExecution(command=command)):
             text = f"running {command}"
-        case events.ItemStarted(events.McpToolCall(server=server, tool=tool)):
+        case events.ItemStarted(event_items.McpToolCall(server=server, tool=tool)):
             text = f"calling {server}.{tool}"
-        case events.ItemStarted(events.ContextCompaction()):
+        case events.ItemStarted(event_items.ContextCompaction()):
             text = "summing up the conversation"
-        case events.ItemCompleted(events.FileChange(changes=changes, status="completed")):
+        case events.ItemCompleted(event_items.FileChange(changes=changes, status="completed")):
             text = f"edited {', '.join(change.path for change in changes)}"
-        case events.ItemCompleted(events.WebSearch(query=query)):
+        case events.ItemCompleted(event_items.WebSearch(query=query)):
             text = f"searched the web for {query}"
-        case events.ItemStarted(events.TodoList() as plan) | events.ItemUpdated(
-            events.TodoList() as plan
+        case events.ItemStarted(event_items.TodoList() as plan) | events.ItemUpdated(
+            event_items.TodoList() as plan
         ):
             done = sum(entry.completed for entry in plan.items)
             text = f"{done} of {len(plan.items)} steps of the plan done"
         case events.ItemCompleted(
-            events.AgentMessage(text=said) | events.ReasoningSummary(text=said)
+            event_items.AgentMessage(text=said) | event_items.ReasoningSummary(text=said)
         ):
             text = said
         case events.McpToolCallProgress(message=message) | events.Reconnecting(message):
@@ -91,15 +91,15 @@ def progress_text(event: events.Event) -> str | None:
     return line if len(line) <= _MAX_LINE_CHARS else f"{line[: _MAX_LINE_CHARS - 1]}…"
 
 
-def _done(item: events.ThreadItem) -> dict[str, Any] | None:
+def _done(item: event_items.ThreadItem) -> dict[str, Any] | None:
     match item:
-        case events.AgentMessage(text=text):
+        case event_items.AgentMessage(text=text):
             return {"type": "agent_message", "message": text}
-        case events.ReasoningSummary(text=text):
+        case event_items.ReasoningSummary(text=text):
             return {"type": "agent_reasoning", "text": text}
-        case events.ErrorItem(message=message):
+        case event_items.ErrorItem(message=message):
             return {"type": "warning", "message": message}
-        case events.CommandExecution(aggregated_output=output):
+        case event_items.CommandExecution(aggregated_output=output):
             seconds, milliseconds = divmod(item.duration_ms or 0, 1000)
             end = {
                 "stdout": output,
@@ -111,16 +111,16 @@ def _done(item: events.ThreadItem) -> dict[str, Any] | None:
                 "status": item.status,
             }
             return {"type": "exec_command_end", **_command(item), **end}
-        case events.McpToolCall():
+        case event_items.McpToolCall():
             result = {"Ok": item.result} if item.error is None else {"Err": item.error["message"]}
             return {"type": "mcp_tool_call_end", **_invocation(item), "result": result}
-        case events.WebSearch(id=call_id, query=query):
+        case event_items.WebSearch(id=call_id, query=query):
             return {"type": "web_search_end", "call_id": call_id, "query": query}
         case _:
             return None
 
 
-def _command(item: events.CommandExecution) -> dict[str, Any]:
+def _command(item: event_items.CommandExecution) -> dict[str, Any]:
     try:
         argv = shlex.split(item.command)
     except ValueError:
@@ -128,12 +128,12 @@ def _command(item: events.CommandExecution) -> dict[str, Any]:
     return {"call_id": item.id, "command": argv, "cwd": item.cwd}
 
 
-def _invocation(item: events.McpToolCall) -> dict[str, Any]:
+def _invocation(item: event_items.McpToolCall) -> dict[str, Any]:
     call = {"server": item.server, "tool": item.tool, "arguments": item.arguments}
     return {"call_id": item.id, "invocation": call}
 
 
-def _plan(item: events.TodoList) -> dict[str, Any]:
+def _plan(item: event_items.TodoList) -> dict[str, Any]:
     plan: list[dict[str, str]] = []
     for entry in item.items:
         status = "in_progress" if entry.in_progress else "pending"

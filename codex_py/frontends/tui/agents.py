@@ -15,7 +15,7 @@ from codex_py.frontends.tui.panel import Panel
 from codex_py.frontends.tui.picker import Row
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.transcript import Transcript
-from codex_py.protocol import events
+from codex_py.protocol import event_items, events
 from codex_py.streams.terminal import printable
 
 _MOST_SHOWN = 1_000
@@ -43,11 +43,11 @@ class AgentNews:
         match event:
             case events.UsageReported(total=total):
                 self.tokens = total.total_tokens
-            case events.ItemStarted(events.CommandExecution(command=command)):
+            case events.ItemStarted(event_items.CommandExecution(command=command)):
                 self.last = f"$ {script_of(command)}"
-            case events.ItemCompleted(events.AgentMessage(text=text)):
+            case events.ItemCompleted(event_items.AgentMessage(text=text)):
                 self.last = text
-            case events.ItemCompleted(events.FileChange()):
+            case events.ItemCompleted(event_items.FileChange()):
                 self.last = "changed files"
             case events.TurnFailed(error):
                 self.last, self.is_working = error.message, False

@@ -18,7 +18,7 @@ from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import Theme
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
-from codex_py.protocol.events import Change
+from codex_py.protocol.event_items import Change
 from codex_py.protocol.json_fields import json_or
 from codex_py.streams.plain_text import plain
 from codex_py.streams.terminal import printable

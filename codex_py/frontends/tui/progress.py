@@ -17,7 +17,7 @@ from codex_py.frontends.tui.cells.layout import one_line
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
-from codex_py.protocol import events
+from codex_py.protocol import event_items, events
 
 
 class Progress:
@@ -30,7 +30,7 @@ class Progress:
         self._status = surface.status
         self._transcript = transcript
         self._session = session
-        self.said: list[events.ThreadItem] = []
+        self.said: list[event_items.ThreadItem] = []
         """As it was shown, without what the user has gone back from."""
         self.agents: defaultdict[str, AgentNews] = defaultdict(AgentNews)
         """By thread id."""
@@ -73,13 +73,13 @@ class Progress:
                 self._surface.composer.restore([self._surface.outbox.steered.pop(0)])
             case events.UsageReported():
                 status.known |= _usage_items(event)
-            case events.ItemStarted(events.CommandExecution() as item):
+            case events.ItemStarted(event_items.CommandExecution() as item):
                 status.commands[item.id] = item.command, time.monotonic()
             case events.ItemCompleted(item):
-                if isinstance(item, events.UserMessage):
+                if isinstance(item, event_items.UserMessage):
                     # The model has been told what was steered first.
                     del self._surface.outbox.steered[:1]
-                elif isinstance(item, events.AgentMessage):
+                elif isinstance(item, event_items.AgentMessage):
                     self.last_answer = item.text
                 status.commands.pop(item.id, None)
                 self.said.append(item)
@@ -134,7 +134,7 @@ class Progress:
 
     def prompt(self, submission: Submission) -> None:
         """A turn begins with this prompt."""
-        self.said.append(events.UserMessage(id="", text=submission.text))
+        self.said.append(event_items.UserMessage(id="", text=submission.text))
         self._transcript.print(user_cell(submission.text))
 
     def work_begins(self) -> None:

@@ -13,7 +13,7 @@ from codex_py.config.config import Config
 from codex_py.errors import CodexError
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
-from codex_py.protocol import events
+from codex_py.protocol import event_items, events
 
 _TOLD: Final = 40_000
 """Bytes of the output that the model is told, from its start and its end; some 10,000 tokens."""
@@ -60,7 +60,7 @@ class UserShell:
         except (OSError, ValueError) as error:
             raise CodexError(f"the command could not be run: {error}", code="shell") from error
         self._running = process
-        item = events.CommandExecution(id=id_, command=command, cwd=str(self._cwd))
+        item = event_items.CommandExecution(id=id_, command=command, cwd=str(self._cwd))
         self._sink(events.ItemStarted(item))
         try:
             await process.finished.wait()

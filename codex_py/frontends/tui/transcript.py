@@ -23,7 +23,7 @@ from codex_py.frontends.tui.cells.item import (
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.theme import Theme
-from codex_py.protocol import events
+from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import DENIALS
 from codex_py.streams.terminal import aligned
 
@@ -51,7 +51,7 @@ class _Answer:
 
 @dataclass(slots=True)
 class _Running:
-    item: events.ThreadItem
+    item: event_items.ThreadItem
     began: float
     output: str = ""
     """The end of what it has printed, or the last message on its progress."""
@@ -132,18 +132,18 @@ class Transcript:
         self.print(Rule(style="quiet"))
         self.print(note_cell(text), space=False)
 
-    def replay(self, items: Sequence[events.ThreadItem]) -> None:
+    def replay(self, items: Sequence[event_items.ThreadItem]) -> None:
         """Show an earlier conversation; only its end, if it is long."""
         size = 0
         first = len(items)
         while first > max(0, len(items) - _REPLAYED_ITEMS) and size < _REPLAYED_CHARACTERS:
             first -= 1
             item = items[first]
-            size += len(item.text) if isinstance(item, events.AgentMessage) else 1_000
+            size += len(item.text) if isinstance(item, event_items.AgentMessage) else 1_000
         if first:
             self.notice(f"{first} earlier items are not shown")
         for item in items[first:]:
-            if isinstance(item, events.TodoList):
+            if isinstance(item, event_items.TodoList):
                 self._show(item)
             else:
                 self._complete(item)
@@ -198,8 +198,8 @@ class Transcript:
         more: Fragments = [("class:quiet", f"  … +{hidden} running")]
         return ([[], *heads] if hidden <= 1 else [[], *heads[:room], more])[:max_rows]
 
-    def _start(self, item: events.ThreadItem) -> None:
-        if isinstance(item, events.TodoList):
+    def _start(self, item: event_items.ThreadItem) -> None:
+        if isinstance(item, event_items.TodoList):
             # Each state of the plan is shown once; its completion is none.
             self._show(item)
         elif running := self._running.get(item.id):
@@ -207,26 +207,26 @@ class Transcript:
         else:
             self._running[item.id] = _Running(item, self._clock())
 
-    def _complete(self, item: events.ThreadItem) -> None:
+    def _complete(self, item: event_items.ThreadItem) -> None:
         self._running.pop(item.id, None)
         match item:
-            case events.AgentMessage(text=text):
+            case event_items.AgentMessage(text=text):
                 streamed = "".join(self._answer.streamed)
                 if text.startswith(streamed):
                     # The whole answer or its end may come without having been streamed.
                     self._answer.blocks.feed(text[len(streamed) :])
                 self._end_answer()
-            case events.ReasoningSummary():
+            case event_items.ReasoningSummary():
                 self._reasoning = ""
                 if self._show_reasoning:
                     self._show(item)
-            case events.TodoList():
+            case event_items.TodoList():
                 pass
             case _:
                 self._show(item)
 
-    def _show(self, item: events.ThreadItem) -> None:
-        if isinstance(item, events.CommandExecution) and (
+    def _show(self, item: event_items.ThreadItem) -> None:
+        if isinstance(item, event_items.CommandExecution) and (
             looks := explored(item, self.renderer.theme.shell)
         ):
             is_start = self._last != "explored"
@@ -273,7 +273,7 @@ class Transcript:
         self._reasoning = ""
         for each in self._running.values():
             # Commands go on in the background, and are shown when they end.
-            if isinstance(each.item, events.FileChange | events.McpToolCall):
+            if isinstance(each.item, event_items.FileChange | event_items.McpToolCall):
                 self._show(replace(each.item, status="failed"))
         self._running.clear()
         worked_s = 0.0 if self._turn_began is None else self._clock() - self._turn_began
@@ -289,17 +289,17 @@ class Transcript:
         self._changed()
 
 
-def _has_been_told(item: events.ThreadItem) -> bool:
+def _has_been_told(item: event_items.ThreadItem) -> bool:
     """A refusal, which `CallDenied` tells of."""
-    return isinstance(item, events.ErrorItem) and item.code in DENIALS
+    return isinstance(item, event_items.ErrorItem) and item.code in DENIALS
 
 
-def _refusal(item: events.ThreadItem) -> str:
+def _refusal(item: event_items.ThreadItem) -> str:
     """Why a call of an earlier conversation was declined; for a live one, an event says so."""
     match item:
-        case events.CommandExecution(status="declined", aggregated_output=reason):
+        case event_items.CommandExecution(status="declined", aggregated_output=reason):
             return reason
-        case events.FileChange(is_declined=True, error={"message": reason}):
+        case event_items.FileChange(is_declined=True, error={"message": reason}):
             return reason
         case _:
             return ""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from codex_py.errors import ToolError
-from codex_py.protocol import events
+from codex_py.protocol import event_items, events
 from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.tools.base import ChangesNothing
@@ -25,7 +25,7 @@ def mcp_item(
     server: str, tool: str, arguments: Mapping[str, Any], context: ToolContext
 ) -> Generator["RunningItem"]:
     """Start an item. It is completed when the context is left, on every path."""
-    item = events.McpToolCall(
+    item = event_items.McpToolCall(
         id=context.next_item_id(), server=server, tool=tool, arguments=arguments
     )
     context.emit(events.ItemStarted(item))
@@ -43,8 +43,8 @@ def mcp_item(
 
 
 class RunningItem:
-    def __init__(self, item: events.McpToolCall, emit: events.EventSink) -> None:
-        self.ended: events.McpToolCall | None = None
+    def __init__(self, item: event_items.McpToolCall, emit: events.EventSink) -> None:
+        self.ended: event_items.McpToolCall | None = None
         self._item = item
         self._emit = emit
         self._latest = ""
@@ -75,16 +75,18 @@ class RunningItem:
 class ShownAsServerCall(ChangesNothing):
     """Base of built-in tools whose calls are shown as calls of the server that they name, or of `codex`."""
 
-    def replay(self, call: PastCall, past: PastItems) -> events.ThreadItem:
+    def replay(self, call: PastCall, past: PastItems) -> event_items.ThreadItem:
         server = str(call.arguments.get("server") or OWN_SERVER)
         return replay_server_call(server, call.tool_name, call, past)
 
 
 def replay_server_call(
     server: str, tool: str, call: PastCall, past: PastItems
-) -> events.McpToolCall:
+) -> event_items.McpToolCall:
     """The item of a past call; its result is the text that the model got."""
-    item = events.McpToolCall(id=past.next_id(), server=server, tool=tool, arguments=call.arguments)
+    item = event_items.McpToolCall(
+        id=past.next_id(), server=server, tool=tool, arguments=call.arguments
+    )
     if call.error_code is not None:
         return replace(item, error={"message": call.output}, status="failed")
     result = {"content": [{"type": "text", "text": call.output}]}

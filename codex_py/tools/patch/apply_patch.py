@@ -24,14 +24,8 @@ from codex_py.patch.plan import PatchPlan
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, may_ask
 from codex_py.protocol.calls import PastCall, PastItems, named_changes, read_report, shortened
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.events import (
-    Change,
-    FileChange,
-    FilesPatched,
-    ItemCompleted,
-    ItemStarted,
-    ThreadItem,
-)
+from codex_py.protocol.event_items import Change, FileChange, ThreadItem
+from codex_py.protocol.events import FilesPatched, ItemCompleted, ItemStarted
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolParams, command_report
 from codex_py.tools.patch.scope import ReadScope, listed, refusal, writable_by

@@ -14,7 +14,7 @@ from pydantic_core import to_jsonable_python
 from codex_py.errors import CallRefused, CodexError, ToolError
 from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.events import ThreadItem
+from codex_py.protocol.event_items import ThreadItem
 from codex_py.protocol.messages import encode_json, image_url
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.mcp.approval import approve_call

@@ -17,7 +17,7 @@ from codex_py.execpolicy.safety import is_known_safe
 from codex_py.patch.envelope.shell import find_patch, is_bare_patch
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
-from codex_py.protocol import events
+from codex_py.protocol import event_items, events
 from codex_py.protocol.calls import PastCall, PastItems, past_command, read_report
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.tools import ToolOutput
@@ -231,7 +231,7 @@ class CommandTool:
         argv = self._in_shell(command) if isinstance(command, str) else command
         return () if is_known_safe(argv, Place(shell=self.shell)) else None
 
-    def replay(self, call: PastCall, past: PastItems) -> events.ThreadItem | None:
+    def replay(self, call: PastCall, past: PastItems) -> event_items.ThreadItem | None:
         if not call.has_run:
             return None
         command: Any = call.arguments.get("cmd", call.arguments.get("command"))
@@ -251,9 +251,9 @@ class CommandTool:
         return item
 
 
-def _start_item(call: CommandCall, context: ToolContext) -> events.CommandExecution:
+def _start_item(call: CommandCall, context: ToolContext) -> event_items.CommandExecution:
     shown = quote_argv(call.argv)
-    item = events.CommandExecution(id=context.next_item_id(), command=shown, cwd=str(call.cwd))
+    item = event_items.CommandExecution(id=context.next_item_id(), command=shown, cwd=str(call.cwd))
     context.emit(events.ItemStarted(item))
     return item
 

@@ -16,7 +16,7 @@ from codex_py.process.sessions import ProcessSessions
 from codex_py.programs import find_program
 from codex_py.protocol.calls import PastCall, PastItems, read_report
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.events import CommandExecution, ThreadItem
+from codex_py.protocol.event_items import CommandExecution, ThreadItem
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import LenientParams
 from codex_py.tools.shell.command import CommandParams, CommandTool, Login, Workdir

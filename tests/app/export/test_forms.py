@@ -11,7 +11,7 @@ from codex_py.app.export.document import Document
 from codex_py.app.export.forms import writer_for
 from codex_py.app.export.markdown import closed, fenced
 from codex_py.errors import UsageError
-from codex_py.protocol import events
+from codex_py.protocol import event_items
 from codex_py.protocol.stream import Usage
 
 HOSTILE = (
@@ -23,11 +23,11 @@ DIFF = (
     "diff --git a/f.py b/f.py\n--- a/f.py\n+++ b/f.py\n@@ -8,3 +8,3 @@\n a\n-b\n+c </td>\n d\n"
     "diff --git a/g b/g\nnew file mode 100644\n--- /dev/null\n+++ b/g\n@@ -0,0 +1 @@\n+x\n"
 )
-ITEMS: list[events.ThreadItem] = [
-    events.UserMessage(id="0", text="Do it."),
-    events.ReasoningSummary(id="1", text="**Hm**"),
-    events.TodoList(id="2", items=[events.TodoEntry(text="step", completed=True)]),
-    events.CommandExecution(
+ITEMS: list[event_items.ThreadItem] = [
+    event_items.UserMessage(id="0", text="Do it."),
+    event_items.ReasoningSummary(id="1", text="**Hm**"),
+    event_items.TodoList(id="2", items=[event_items.TodoEntry(text="step", completed=True)]),
+    event_items.CommandExecution(
         id="3",
         command="/bin/bash -lc 'make all'",
         aggregated_output="````\n\x1b[31mred\x1b[0m",
@@ -35,22 +35,22 @@ ITEMS: list[events.ThreadItem] = [
         status="failed",
         duration_ms=1200,
     ),
-    events.FileChange(id="4", changes=[], status="completed", diff=DIFF),
-    events.McpToolCall(id="5", server="s", tool="t", arguments={"a": 1}, status="completed"),
-    events.CollabToolCall(
+    event_items.FileChange(id="4", changes=[], status="completed", diff=DIFF),
+    event_items.McpToolCall(id="5", server="s", tool="t", arguments={"a": 1}, status="completed"),
+    event_items.CollabToolCall(
         id="6", tool="spawn_agent", sender_thread_id="x", receiver_thread_ids=["y"], prompt="Look."
     ),
-    events.WebSearch(id="7", query="words"),
-    events.ErrorItem(id="8", message="it broke"),
-    events.ContextCompaction(id="9", status="completed"),
-    events.AgentMessage(id="10", text="# Done\n\nSee [f](f.py:3)."),
-    events.TurnTime(id="11", duration_ms=3000),
-    events.UserMessage(id="12", text="And?"),
+    event_items.WebSearch(id="7", query="words"),
+    event_items.ErrorItem(id="8", message="it broke"),
+    event_items.ContextCompaction(id="9", status="completed"),
+    event_items.AgentMessage(id="10", text="# Done\n\nSee [f](f.py:3)."),
+    event_items.TurnTime(id="11", duration_ms=3000),
+    event_items.UserMessage(id="12", text="And?"),
 ]
 
 
 def written(
-    form: str, items: list[events.ThreadItem], *, name: str = "<i>n", model: str = "m"
+    form: str, items: list[event_items.ThreadItem], *, name: str = "<i>n", model: str = "m"
 ) -> str:
     document = Document(
         thread_id="id", name=name, cwd="/r", model=model, provider="p", usage=Usage(), items=items
@@ -114,7 +114,7 @@ def test_json_has_the_items_of_the_events_with_all_their_fields() -> None:
     }
     assert data["items"][3]["duration_ms"] == 1200
     assert data["items"][4]["diff"] == DIFF
-    assert written("json", [events.AgentMessage(id="0", text=HOSTILE)]).isascii()
+    assert written("json", [event_items.AgentMessage(id="0", text=HOSTILE)]).isascii()
 
 
 def test_a_page_is_well_formed_and_loads_nothing() -> None:
@@ -139,21 +139,21 @@ def test_a_page_is_well_formed_and_loads_nothing() -> None:
 
 
 def test_hostile_text_is_text() -> None:
-    items: list[events.ThreadItem] = [
-        events.UserMessage(id="0", text=HOSTILE, images=[HOSTILE]),
-        events.AgentMessage(id="1", text=HOSTILE),
-        events.ReasoningSummary(id="2", text=HOSTILE),
-        events.CommandExecution(id="3", command=HOSTILE, aggregated_output=HOSTILE),
-        events.FileChange(
+    items: list[event_items.ThreadItem] = [
+        event_items.UserMessage(id="0", text=HOSTILE, images=[HOSTILE]),
+        event_items.AgentMessage(id="1", text=HOSTILE),
+        event_items.ReasoningSummary(id="2", text=HOSTILE),
+        event_items.CommandExecution(id="3", command=HOSTILE, aggregated_output=HOSTILE),
+        event_items.FileChange(
             id="4",
-            changes=[events.Change(path=HOSTILE, kind="add")],
+            changes=[event_items.Change(path=HOSTILE, kind="add")],
             diff=f"diff --git a/{HOSTILE} b/x\n{HOSTILE}",
             status="completed",
         ),
-        events.FileChange(
+        event_items.FileChange(
             id="5", changes=[], status="failed", error={"code": "x", "message": HOSTILE}
         ),
-        events.McpToolCall(
+        event_items.McpToolCall(
             id="6",
             server=HOSTILE,
             tool=HOSTILE,
@@ -161,18 +161,18 @@ def test_hostile_text_is_text() -> None:
             result={"content": [{"type": "text", "text": HOSTILE}]},
             error={"message": HOSTILE},
         ),
-        events.CollabToolCall(
+        event_items.CollabToolCall(
             id="7",
             tool="wait",
             sender_thread_id="x",
             receiver_thread_ids=[HOSTILE],
             prompt=HOSTILE,
-            agents_states={HOSTILE: events.AgentState("completed", HOSTILE)},
+            agents_states={HOSTILE: event_items.AgentState("completed", HOSTILE)},
         ),
-        events.WebSearch(id="8", query=HOSTILE),
-        events.ErrorItem(id="9", message=HOSTILE),
-        events.TodoList(id="10", items=[events.TodoEntry(text=HOSTILE, completed=False)]),
-        events.UserMessage(id="11", text=HOSTILE),
+        event_items.WebSearch(id="8", query=HOSTILE),
+        event_items.ErrorItem(id="9", message=HOSTILE),
+        event_items.TodoList(id="10", items=[event_items.TodoEntry(text=HOSTILE, completed=False)]),
+        event_items.UserMessage(id="11", text=HOSTILE),
     ]
     text = written("html", items)
     page = Reader(text)
@@ -189,8 +189,8 @@ def test_hostile_text_is_text() -> None:
 
 def test_people_get_the_two_ends_of_a_long_output_and_programs_all_of_it() -> None:
     output = f"first{'x' * 30_000}last"
-    items: list[events.ThreadItem] = [
-        events.CommandExecution(id="0", command="c", aggregated_output=output, exit_code=0)
+    items: list[event_items.ThreadItem] = [
+        event_items.CommandExecution(id="0", command="c", aggregated_output=output, exit_code=0)
     ]
     for form in ("md", "html"):
         short = written(form, items)

@@ -9,28 +9,30 @@ from codex_py import __version__
 from codex_py.command_line.configuration import sandbox_summary
 from codex_py.frontends.exec.human import HumanText, duration
 from codex_py.protocol.approval import ApprovalPolicy, Denied, SandboxPolicy
-from codex_py.protocol.events import (
+from codex_py.protocol.event_items import (
     AgentMessage,
-    CallDenied,
     Change,
     CommandExecution,
+    ErrorItem,
+    FileChange,
+    McpToolCall,
+    ReasoningSummary,
+    TodoEntry,
+    TodoList,
+    WebSearch,
+)
+from codex_py.protocol.events import (
+    CallDenied,
     Error,
     ErrorInfo,
-    ErrorItem,
     Event,
-    FileChange,
     ItemCompleted,
     ItemStarted,
     ItemUpdated,
-    McpToolCall,
-    ReasoningSummary,
     ThreadStarted,
-    TodoEntry,
-    TodoList,
     TurnCompleted,
     TurnFailed,
     TurnStarted,
-    WebSearch,
 )
 from codex_py.protocol.settings import TurnSettings
 from codex_py.protocol.stream import Usage

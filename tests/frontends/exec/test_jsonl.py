@@ -2,9 +2,8 @@ import os
 from collections.abc import Sequence
 
 from codex_py.frontends.exec.run import JsonLines
+from codex_py.protocol.event_items import AgentMessage, CommandExecution
 from codex_py.protocol.events import (
-    AgentMessage,
-    CommandExecution,
     Error,
     Event,
     ItemCompleted,

@@ -6,7 +6,8 @@ from typing import Any
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.theme import Theme
 from codex_py.frontends.tui.transcript import Transcript
-from codex_py.protocol.events import AgentMessage, Event, ItemCompleted, MessageDelta, ThreadItem
+from codex_py.protocol.event_items import AgentMessage, ThreadItem
+from codex_py.protocol.events import Event, ItemCompleted, MessageDelta
 
 PLAIN = Theme(dumb=True, color=False)
 LOOKS: Mapping[str, tuple[int, Theme]] = {

@@ -8,24 +8,26 @@ import pytest
 from codex_py.frontends.tui.cells.command import script_of
 from codex_py.frontends.tui.cells.item import user_cell
 from codex_py.frontends.tui.theme import Theme
-from codex_py.protocol.events import (
-    CallDenied,
+from codex_py.protocol.event_items import (
     Change,
     CommandExecution,
     ContextCompaction,
-    ErrorInfo,
     ErrorItem,
     FileChange,
-    ItemStarted,
     McpToolCall,
     ReasoningSummary,
     TodoEntry,
     TodoList,
+    UserMessage,
+    WebSearch,
+)
+from codex_py.protocol.events import (
+    CallDenied,
+    ErrorInfo,
+    ItemStarted,
     TurnCompleted,
     TurnFailed,
     TurnStarted,
-    UserMessage,
-    WebSearch,
 )
 from codex_py.protocol.stream import Usage
 from tests.frontends.tui.shown import LOOKS, Shown

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from codex_py.frontends.tui.blocks import Blocks
-from codex_py.protocol.events import AgentMessage, McpToolCall
+from codex_py.protocol.event_items import AgentMessage, McpToolCall
 from codex_py.testing import (
     Pause,
     ev_completed,

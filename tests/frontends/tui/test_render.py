@@ -7,14 +7,12 @@ import pytest
 from prompt_toolkit.utils import get_cwidth
 
 from codex_py.frontends.tui.theme import Theme, terminal_theme
-from codex_py.protocol.events import (
+from codex_py.protocol.event_items import (
     AgentMessage,
     Change,
     CommandExecution,
-    CommandOutputDelta,
     ErrorItem,
     FileChange,
-    ItemStarted,
     McpToolCall,
     ReasoningSummary,
     ThreadItem,
@@ -23,6 +21,7 @@ from codex_py.protocol.events import (
     UserMessage,
     WebSearch,
 )
+from codex_py.protocol.events import CommandOutputDelta, ItemStarted
 from tests.frontends.tui.shown import Shown
 
 HOSTILE = {

@@ -1,28 +1,30 @@
 from dataclasses import replace
 
 from codex_py.frontends.tui.theme import Theme
-from codex_py.protocol.events import (
+from codex_py.protocol.event_items import (
     AgentMessage,
     Change,
     CommandExecution,
-    CommandOutputDelta,
-    ErrorInfo,
     FileChange,
-    ItemCompleted,
-    ItemStarted,
-    ItemUpdated,
     McpToolCall,
-    McpToolCallProgress,
-    MessageDelta,
     ReasoningSummary,
-    ReasoningSummaryDelta,
     ThreadItem,
     TodoEntry,
     TodoList,
+    UserMessage,
+)
+from codex_py.protocol.events import (
+    CommandOutputDelta,
+    ErrorInfo,
+    ItemCompleted,
+    ItemStarted,
+    ItemUpdated,
+    McpToolCallProgress,
+    MessageDelta,
+    ReasoningSummaryDelta,
     TurnCompleted,
     TurnFailed,
     TurnStarted,
-    UserMessage,
 )
 from codex_py.protocol.stream import Usage
 from tests.frontends.tui.shown import Shown

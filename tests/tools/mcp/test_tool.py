@@ -13,13 +13,12 @@ from codex_py.protocol.approval import (
     ReviewDecision,
     SandboxPolicy,
 )
+from codex_py.protocol.event_items import ErrorItem, McpToolCall
 from codex_py.protocol.events import (
     CallDenied,
-    ErrorItem,
     Event,
     ItemCompleted,
     ItemStarted,
-    McpToolCall,
     McpToolCallProgress,
 )
 from codex_py.protocol.items import FunctionCallOutput, parse_item

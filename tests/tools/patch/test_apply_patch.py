@@ -24,14 +24,8 @@ from codex_py.protocol.approval import (
     SandboxPolicy,
 )
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.events import (
-    Change,
-    Event,
-    FileChange,
-    FilesPatched,
-    ItemCompleted,
-    ItemStarted,
-)
+from codex_py.protocol.event_items import Change, FileChange
+from codex_py.protocol.events import Event, FilesPatched, ItemCompleted, ItemStarted
 from codex_py.protocol.patched_file import PatchedFile
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.patch.apply_patch import ApplyPatch

@@ -10,13 +10,8 @@ import pytest
 
 from codex_py.errors import ToolError
 from codex_py.protocol.approval import SandboxPolicy
-from codex_py.protocol.events import (
-    CommandExecution,
-    CommandOutputDelta,
-    Event,
-    ItemCompleted,
-    ItemStarted,
-)
+from codex_py.protocol.event_items import CommandExecution
+from codex_py.protocol.events import CommandOutputDelta, Event, ItemCompleted, ItemStarted
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.shell.exec_command import ExecCommand, WriteStdin
 from tests.support.lifeline import Lifeline

@@ -17,7 +17,7 @@ from codex_py.protocol.approval import (
     ReviewDecision,
     SandboxPolicy,
 )
-from codex_py.protocol.events import CommandExecution
+from codex_py.protocol.event_items import CommandExecution
 from codex_py.protocol.tools import ToolOutput
 from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.tools.patch.apply_patch import ApplyPatch

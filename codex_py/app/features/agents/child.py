@@ -9,11 +9,10 @@ from pathlib import Path
 from codex_py.app.worktrees.worktree import Worktree
 from codex_py.core.session import Session
 from codex_py.core.session_turn import TurnResult
+from codex_py.protocol.event_items import AgentState, ErrorItem
 from codex_py.protocol.events import (
     AgentEvent,
-    AgentState,
     CallDenied,
-    ErrorItem,
     Event,
     FilesPatched,
     ItemCompleted,

@@ -18,7 +18,7 @@ from codex_py.config.role_files import Role
 from codex_py.config.roles import Roles
 from codex_py.core.session import Session
 from codex_py.errors import CodexError, SessionError
-from codex_py.protocol.events import AgentState
+from codex_py.protocol.event_items import AgentState
 from codex_py.protocol.extension import ParentThread, Thread
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.json_fields import as_object, object_field, text_field

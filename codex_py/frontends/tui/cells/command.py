@@ -17,7 +17,7 @@ from codex_py.frontends.tui.cells.layout import (
     one_line,
 )
 from codex_py.frontends.tui.theme import Theme
-from codex_py.protocol.events import CommandExecution
+from codex_py.protocol.event_items import CommandExecution
 from codex_py.streams.plain_text import command_output, cut
 from codex_py.streams.terminal import took
 

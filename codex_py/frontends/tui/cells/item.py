@@ -19,7 +19,7 @@ from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked, 
 from codex_py.frontends.tui.cells.patch import change_cell, changing_cell
 from codex_py.frontends.tui.markdown import Code, Markdown
 from codex_py.frontends.tui.theme import Theme
-from codex_py.protocol import events
+from codex_py.protocol import event_items
 from codex_py.protocol.json_fields import (
     as_object,
     json_or,
@@ -46,56 +46,56 @@ _NOTE = "user_note: "
 _NOTE_SIGNS = {"text": "•", "warning": "⚠", "error": "■"}
 
 
-def item_cell(item: events.ThreadItem, theme: Theme) -> RenderableType | None:
+def item_cell(item: event_items.ThreadItem, theme: Theme) -> RenderableType | None:
     """A finished item; None for an answer, which is shown by its blocks."""
     match item:
-        case events.UserMessage():
+        case event_items.UserMessage():
             return user_cell(item.text, item.images)
-        case events.ReasoningSummary():
+        case event_items.ReasoningSummary():
             return reasoning_cell(item.text)
-        case events.CommandExecution():
+        case event_items.CommandExecution():
             return command_cell(item, theme)
-        case events.FileChange():
+        case event_items.FileChange():
             return change_cell(item)
-        case events.TodoList():
+        case event_items.TodoList():
             return _plan_cell(item)
-        case events.McpToolCall() | events.CollabToolCall():
+        case event_items.McpToolCall() | event_items.CollabToolCall():
             return _call_cell(item)
-        case events.WebSearch():
+        case event_items.WebSearch():
             return _search_cell(item)
-        case events.ErrorItem():
+        case event_items.ErrorItem():
             return note_cell(item.message, "warning")
-        case events.ContextCompaction():
+        case event_items.ContextCompaction():
             return _compaction_cell(item)
-        case events.TurnTime(duration_ms=duration_ms):
+        case event_items.TurnTime(duration_ms=duration_ms):
             return worked_cell(duration_ms)
-        case events.AgentMessage():
+        case event_items.AgentMessage():
             return None
 
 
 def live_cell(
-    item: events.ThreadItem, output: str, elapsed_s: float, theme: Theme, *, tail: int
+    item: event_items.ThreadItem, output: str, elapsed_s: float, theme: Theme, *, tail: int
 ) -> RenderableType | None:
     """An item under way, with the last `tail` lines of its output; None for one that is shown in another way."""
     match item:
-        case events.CommandExecution():
+        case event_items.CommandExecution():
             return running_cell(item, output, elapsed_s, theme, tail=tail)
-        case events.McpToolCall(tool="request_user_input"):
+        case event_items.McpToolCall(tool="request_user_input"):
             return None
-        case events.McpToolCall():
+        case event_items.McpToolCall():
             said = [below(Text(one_line(output, 200), "quiet"))] if output and tail else []
             return marked(_call("Calling", item), *said, style="accent")
-        case events.CollabToolCall():
+        case event_items.CollabToolCall():
             return marked(_agents_line(item, is_over=False), style="accent")
-        case events.FileChange():
+        case event_items.FileChange():
             return changing_cell(item)
-        case events.ContextCompaction():
+        case event_items.ContextCompaction():
             return _compaction_cell(item)
         case _:
             return None
 
 
-def _plan_cell(item: events.TodoList) -> RenderableType:
+def _plan_cell(item: event_items.TodoList) -> RenderableType:
     parts: list[RenderableType] = []
     if item.explanation:
         parts.append(folded(item.explanation, head=10, tail=2, style="thought"))
@@ -113,8 +113,8 @@ def _plan_cell(item: events.TodoList) -> RenderableType:
     return marked(Text("Updated Plan", "action"), body, style="plan")
 
 
-def _call_cell(item: events.McpToolCall | events.CollabToolCall) -> RenderableType:
-    if isinstance(item, events.CollabToolCall):
+def _call_cell(item: event_items.McpToolCall | event_items.CollabToolCall) -> RenderableType:
+    if isinstance(item, event_items.CollabToolCall):
         return _agents_cell(item)
     if item.tool == "request_user_input":
         return _questions_cell(item)
@@ -128,7 +128,7 @@ def _call_cell(item: events.McpToolCall | events.CollabToolCall) -> RenderableTy
     return marked(parts[0], *map(below, parts[1:]), style="error" if failed else "ok")
 
 
-def _agents_cell(item: events.CollabToolCall) -> RenderableType:
+def _agents_cell(item: event_items.CollabToolCall) -> RenderableType:
     parts: list[RenderableType] = []
     if item.prompt:
         parts.append(_result(item.prompt))
@@ -145,14 +145,14 @@ def _result(text: str) -> Text:
     return folded(text, head=3, tail=2)
 
 
-def _agents_line(item: events.CollabToolCall, *, is_over: bool) -> Text:
+def _agents_line(item: event_items.CollabToolCall, *, is_over: bool) -> Text:
     names = ", ".join(item.names.get(each, each) for each in item.receiver_thread_ids[:_MOST_PARTS])
     return Text.assemble(
         (f"{AGENT_VERBS[item.tool][is_over]} ", "action"), (one_line(names, 300), "accent")
     )
 
 
-def _questions_cell(item: events.McpToolCall) -> RenderableType:
+def _questions_cell(item: event_items.McpToolCall) -> RenderableType:
     found = as_object(json_or(result_text(item.result), None))
     answers = object_field(found, "answers")
     rows: list[RenderableType] = []
@@ -165,12 +165,12 @@ def _questions_cell(item: events.McpToolCall) -> RenderableType:
     return marked(Text("Asked you", "action"), below(*rows), style="accent")
 
 
-def _search_cell(item: events.WebSearch) -> RenderableType:
+def _search_cell(item: event_items.WebSearch) -> RenderableType:
     verb, what = search_words(item)
     return marked(Text.assemble((f"{verb} ", "action"), one_line(what, 300)))
 
 
-def _compaction_cell(item: events.ContextCompaction) -> RenderableType:
+def _compaction_cell(item: event_items.ContextCompaction) -> RenderableType:
     match item.status:
         case "in_progress":
             return marked(Text("Compacting the conversation", "action"))
@@ -181,7 +181,7 @@ def _compaction_cell(item: events.ContextCompaction) -> RenderableType:
             return marked(text, sign="⚠", style="warning")
 
 
-def _call(verb: str, item: events.McpToolCall) -> Text:
+def _call(verb: str, item: event_items.McpToolCall) -> Text:
     name = one_line(f"{item.server}.{item.tool}", _LONGEST_NAME)
     arguments = one_line(
         one_line_json(item.arguments) if item.arguments else "", _LONGEST_ARGUMENTS

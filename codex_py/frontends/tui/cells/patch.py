@@ -11,7 +11,7 @@ from rich.text import Text
 
 from codex_py.app.views.diffs import EDITED, VERBS, DiffLine, ShownFile, read_diff
 from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked, one_line
-from codex_py.protocol.events import Change, FileChange
+from codex_py.protocol.event_items import Change, FileChange
 from codex_py.streams.plain_text import cut, plain
 
 _MOST_READ = 200_000

@@ -16,7 +16,7 @@ from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.keys import SHORTCUTS
 from codex_py.frontends.tui.panel import Choice, Option
 from codex_py.instructions import instruction_text
-from codex_py.protocol import events
+from codex_py.protocol import event_items
 from codex_py.protocol.plans import without_tags
 from codex_py.protocol.stream import Usage
 
@@ -29,7 +29,9 @@ _UNCOMMITTED = (
 
 async def _copy(context: CommandContext, argument: str) -> None:
     said = context.conversation.progress.said
-    answers = [without_tags(item.text) for item in said if isinstance(item, events.AgentMessage)]
+    answers = [
+        without_tags(item.text) for item in said if isinstance(item, event_items.AgentMessage)
+    ]
     if not answers:
         raise CodexError("there is no answer to copy yet", code="nothing_to_copy")
     known = {str(n): answer for n, answer in enumerate(reversed(answers), 1)}

@@ -24,7 +24,7 @@ from codex_py.patch.files.journal import Journal
 from codex_py.patch.turn_record import recover_turns
 from codex_py.patch.turns import undo_problem
 from codex_py.patch.undo import EditedSince, UndoPlan, find_patch, newest_undo, plan_undo, some_of
-from codex_py.protocol.events import UserMessage
+from codex_py.protocol.event_items import UserMessage
 from codex_py.rollout.archive import archive, delete
 from codex_py.rollout.listing import SessionSummary, list_sessions, preview_messages
 from codex_py.streams.terminal import age, printable
