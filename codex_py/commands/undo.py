@@ -17,9 +17,7 @@ from codex_py.errors import CodexError, UsageError
 from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.files.change import Entry, patched_files
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.turn_record import recover_turns
-from codex_py.patch.turns import undo_problem
-from codex_py.patch.undo import (
+from codex_py.patch.undo.plan import (
     EditedSince,
     UndoPlan,
     entries,
@@ -30,6 +28,8 @@ from codex_py.patch.undo import (
     turns_to,
     undone_by,
 )
+from codex_py.patch.undo.recorder import undo_problem
+from codex_py.patch.undo.running_turns import recover_turns
 from codex_py.protocol.patched_file import PatchedFile
 from codex_py.rollout.index import metas_with
 from codex_py.streams.standard import print_json, print_out, tell

@@ -90,7 +90,7 @@ def imports_before_the_request(place: Workplace, folder: Path, *options: str) ->
 
 def test_the_first_request_waits_for_no_heavy_import(place: Workplace, tmp_path: Path) -> None:
     loaded = imports_before_the_request(place, tmp_path)
-    assert {"httpx", "codex_py.app.session", "codex_py.app.features.undo"} <= loaded
+    assert {"httpx", "codex_py.app.session", "codex_py.app.features.turn_changes"} <= loaded
     assert among(NOT_BEFORE_THE_REQUEST, loaded) == set()
     assert among({"codex_py.app.features.hooks", "codex_py.config.hooks"}, loaded) == set()
 

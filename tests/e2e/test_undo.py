@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.patch.turns import TurnRecorder
+from codex_py.patch.undo.recorder import TurnRecorder
 from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
 from tests.support.patching import tree
 from tests.support.program import Workplace, environment, run_codex_py
@@ -296,7 +296,7 @@ def test_a_store_that_is_lost_in_the_turn_costs_only_the_undo_of_its_commands(pl
 
 def doubtful(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn with a long command, while which the user may have saved a file."""
-    monkeypatch.setattr("codex_py.patch.copies.lives._LONG_NS", -1)
+    monkeypatch.setattr("codex_py.patch.undo.copies.lives._LONG_NS", -1)
     turn = TurnRecorder(place.home, place.cwd, os.environ, "session")
     turn.copy()
     turn.begin_life()

@@ -51,7 +51,7 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], str]] = (
     (lambda _: True, "codex_py.app.features.tool_choice:ToolChoices"),
     # Outside of everything that changes files: it sees what a hook rewrote, and nothing of what a hook refused.
     (lambda setup: has_hooks(setup.config), "codex_py.app.features.hooks:HooksFeature"),
-    (lambda _: True, "codex_py.app.features.undo:Undo"),
+    (lambda _: True, "codex_py.app.features.turn_changes:TurnChanges"),
     (
         lambda setup: setup.config.project_doc_max_bytes > 0,
         "codex_py.app.features.nested_agents_md:NestedAgentsMd",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo import plan_undo
+from codex_py.patch.undo.plan import plan_undo
 from codex_py.protocol.events import TurnCompleted
 from codex_py.testing import ev_completed, ev_custom_tool_call
 from tests.support.hooks import DONE, command, group, run

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from codex_py.errors import CodexError
-from codex_py.patch.copies import lives
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.turns import TurnRecorder
-from codex_py.patch.undo import EditedSince, plan_undo
+from codex_py.patch.undo.copies import lives
+from codex_py.patch.undo.plan import EditedSince, plan_undo
+from codex_py.patch.undo.recorder import TurnRecorder
 from codex_py.protocol.event_items import CommandExecution
 from codex_py.protocol.events import Event, ItemStarted, TurnCompleted
 from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call

@@ -19,7 +19,7 @@ from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files import journal, transaction
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo import plan_undo
+from codex_py.patch.undo.plan import plan_undo
 from tests.support.patching import enveloped, killed_at, patch, tree
 
 ALL_KINDS = (

@@ -11,7 +11,7 @@ import pytest
 from codex_py.errors import PatchError
 from codex_py.patch.convert import reversed_diff
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo import plan_undo
+from codex_py.patch.undo.plan import plan_undo
 from codex_py.patch.unified.plan import plan_unified
 from tests.patch.trees import DIRECTORY, Node, Tree, entries, git, write_nodes
 from tests.support.patching import killed_at, tree

@@ -14,7 +14,7 @@ import codex_py
 from codex_py.errors import ToolError
 from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo import plan_undo
+from codex_py.patch.undo.plan import plan_undo
 from codex_py.protocol.approval import (
     ApprovalPolicy,
     ApprovalRequest,

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, closing, nullcontext
 from typing import Any, Final
 
 from codex_py.app.features.hooks.answers import Answer, read_answer
-from codex_py.app.features.undo import Undo
+from codex_py.app.features.turn_changes import TurnChanges
 from codex_py.app.model import secret_names
 from codex_py.app.options import SessionSetup
 from codex_py.app.user_programs import user_programs, user_shell
@@ -145,7 +145,7 @@ class HookRuns:
 
     def _changing(self, hook: Hook) -> AbstractAsyncContextManager[None]:
         """Hooks may change files, as a formatter does. What those before the first request change is not recorded."""
-        undo = None if hook.event in _BEFORE_REQUESTS else self._thread.feature(Undo)
+        undo = None if hook.event in _BEFORE_REQUESTS else self._thread.feature(TurnChanges)
         return nullcontext() if undo is None else undo.changing()
 
     async def _run_command(self, hook: Hook, given: bytes) -> Answer:

@@ -21,9 +21,16 @@ from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.theme import PROMPT
 from codex_py.patch.files.change import Entry
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.turn_record import recover_turns
-from codex_py.patch.turns import undo_problem
-from codex_py.patch.undo import EditedSince, UndoPlan, find_patch, newest_undo, plan_undo, some_of
+from codex_py.patch.undo.plan import (
+    EditedSince,
+    UndoPlan,
+    find_patch,
+    newest_undo,
+    plan_undo,
+    some_of,
+)
+from codex_py.patch.undo.recorder import undo_problem
+from codex_py.patch.undo.running_turns import recover_turns
 from codex_py.protocol.event_items import UserMessage
 from codex_py.rollout.archive import archive, delete
 from codex_py.rollout.listing import SessionSummary, list_sessions, preview_messages

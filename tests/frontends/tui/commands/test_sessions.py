@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.patch.turns import TurnRecorder
+from codex_py.patch.undo.recorder import TurnRecorder
 from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.support.program import Workplace
@@ -264,7 +264,7 @@ def test_an_undo_asks_before_it_reaches_into_another_conversation(
 def test_an_undo_asks_about_what_may_be_the_users(
     start: Start, place: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codex_py.patch.copies.lives._LONG_NS", -1)
+    monkeypatch.setattr("codex_py.patch.undo.copies.lives._LONG_NS", -1)
     turn = TurnRecorder(place.home, place.cwd, os.environ, "another")
     turn.copy()
     turn.begin_life()

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.errors import CodexError, PatchError
-from codex_py.patch.claims import contested, sessions_at_work
 from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.files.change import Entry, FileChange, State, patched_files
 from codex_py.patch.files.commit import Committed, commit
@@ -23,6 +22,7 @@ from codex_py.patch.files.failures import failing_to
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.files.modes import permissions_by_umask
+from codex_py.patch.undo.claims import contested, sessions_at_work
 from codex_py.protocol.patched_file import PatchedFile
 
 _MAX_NAMED: Final = 20

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.app.features.undo import Undo
+from codex_py.app.features.turn_changes import TurnChanges
 from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.config.config import load_config
 from codex_py.errors import ModelError
@@ -52,7 +52,7 @@ def test_the_last_event_of_a_turn_has_its_difference(tmp_path: Path, override: s
         [ModelError("no more")],
         [says("no"), completed()],
     )
-    session = make_session(model, features=[Undo(setup)], tool=patch, sink=events.append)
+    session = make_session(model, features=[TurnChanges(setup)], tool=patch, sink=events.append)
     for prompt in ("nothing", "patch", "patch and fail", "nothing"):
         asyncio.run(session.run_turn(prompt))
     ends = [event for event in events if isinstance(event, TurnCompleted | TurnFailed)]

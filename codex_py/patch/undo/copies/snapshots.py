@@ -21,10 +21,10 @@ from typing import Final, NamedTuple
 
 from codex_py.filesystem.git import git_folder
 from codex_py.filesystem.reading import read_whole
-from codex_py.patch.copies.folders import folder_states, special_files
-from codex_py.patch.copies.own_files import OwnFiles
-from codex_py.patch.copies.store import SnapshotError, Store
 from codex_py.patch.files.modes import permissions_by_umask
+from codex_py.patch.undo.copies.folders import folder_states, special_files
+from codex_py.patch.undo.copies.own_files import OwnFiles
+from codex_py.patch.undo.copies.store import SnapshotError, Store
 from codex_py.protocol.patched_file import PatchedFile
 
 _MAX_FILE_BYTES: Final = 10 * 1024 * 1024

@@ -27,10 +27,10 @@ _MAX_SHARE: Final = 0.1
 """The largest part of a turn's time that is spent on copies between its calls."""
 
 
-class Undo:
+class TurnChanges:
     """Records the changes of turns. With `features.undo = false` there is only the diff of patches."""
 
-    def __init__(self, setup: SessionSetup, top: "Undo | None" = None) -> None:
+    def __init__(self, setup: SessionSetup, top: "TurnChanges | None" = None) -> None:
         """`top`: the feature of the session at the top; None if this is it."""
         self._setup = setup
         self._top = top or self
@@ -50,8 +50,8 @@ class Undo:
         self._thread: Thread | None = None
         self._diff = ""
 
-    def for_child(self, setup: SessionSetup) -> "Undo":
-        return Undo(setup, self._top)
+    def for_child(self, setup: SessionSetup) -> "TurnChanges":
+        return TurnChanges(setup, self._top)
 
     def __call__(self, thread: Thread) -> Extension:
         self._thread = thread
@@ -231,7 +231,7 @@ class Undo:
 
     def _loaded(self):
         if self._recorder is None:
-            from codex_py.patch.turns import TurnRecorder  # 8 ms behind the tools
+            from codex_py.patch.undo.recorder import TurnRecorder  # 8 ms behind the tools
 
             assert self._thread is not None
             config, options = self._setup.config, self._setup.options

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.filesystem.private import lock
-from codex_py.patch.copies.lives import Lives, Writer
-from codex_py.patch.copies.snapshots import Snapshot, snapshots_of
-from codex_py.patch.copies.store import SnapshotError
 from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.files.change import Entry, TurnOfEntry
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.turn_entry import last_turn_number, turn_entry
-from codex_py.patch.turn_record import TurnRecord, recover_turns
+from codex_py.patch.undo.copies.lives import Lives, Writer
+from codex_py.patch.undo.copies.snapshots import Snapshot, snapshots_of
+from codex_py.patch.undo.copies.store import SnapshotError
+from codex_py.patch.undo.running_turns import TurnRecord, recover_turns
+from codex_py.patch.undo.turn_entry import last_turn_number, turn_entry
 from codex_py.protocol.patched_file import PatchedFile
 
 _TRY_AGAIN_S: Final = 24 * 3600

@@ -13,12 +13,12 @@ from typing import Self
 
 from codex_py.errors import PatchError
 from codex_py.filesystem.private import lock
-from codex_py.patch.copies.snapshots import Snapshot, Snapshots, snapshots_of
-from codex_py.patch.copies.store import SnapshotError, stores
 from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.files.change import TurnOfEntry
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.turn_entry import last_turn_number, turn_entry
+from codex_py.patch.undo.copies.snapshots import Snapshot, Snapshots, snapshots_of
+from codex_py.patch.undo.copies.store import SnapshotError, stores
+from codex_py.patch.undo.turn_entry import last_turn_number, turn_entry
 from codex_py.protocol.frozen import frozen
 
 

@@ -7,7 +7,7 @@ import pytest
 from codex_py.errors import CodexError, ExitCode, PatchError
 from codex_py.patch.files import transaction
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo import EditedSince, newest_undo, plan_undo, some_of
+from codex_py.patch.undo.plan import EditedSince, newest_undo, plan_undo, some_of
 from codex_py.protocol.patched_file import PatchedFile
 from tests.support.patching import patch, tree
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from codex_py.patch.files.change import Entry, FileChange
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.turn_record import running_turns
+from codex_py.patch.undo.running_turns import running_turns
 
 
 def contested(

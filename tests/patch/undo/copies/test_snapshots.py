@@ -11,11 +11,11 @@ from typing import TypeAlias
 
 import pytest
 
-from codex_py.patch.copies import store
-from codex_py.patch.copies.snapshots import Changes, Snapshots
-from codex_py.patch.copies.store import SnapshotError
-from codex_py.patch.turn_record import recover_turns
-from codex_py.patch.turns import TurnRecorder
+from codex_py.patch.undo.copies import store
+from codex_py.patch.undo.copies.snapshots import Changes, Snapshots
+from codex_py.patch.undo.copies.store import SnapshotError
+from codex_py.patch.undo.recorder import TurnRecorder
+from codex_py.patch.undo.running_turns import recover_turns
 
 Version: TypeAlias = tuple[int, bytes]
 Change: TypeAlias = tuple[str, Version | None, Version | None]

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import CodexError
-from codex_py.patch.copies.lives import Lives
 from codex_py.patch.files.change import Entry, FileChange
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.turns import TurnRecorder
-from codex_py.patch.undo import EditedSince, newest_undo, plan_undo
+from codex_py.patch.undo.copies.lives import Lives
+from codex_py.patch.undo.plan import EditedSince, newest_undo, plan_undo
+from codex_py.patch.undo.recorder import TurnRecorder
 from codex_py.protocol.patched_file import PatchedFile
 from tests.support.patching import patch, tree
 
@@ -123,7 +123,7 @@ def test_a_folder_that_a_command_moves_is_its_change(root: Path) -> None:
 def test_a_change_in_a_long_command_may_be_that_of_another(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codex_py.patch.copies.lives._LONG_NS", 0)
+    monkeypatch.setattr("codex_py.patch.undo.copies.lives._LONG_NS", 0)
     turn = recorder(root)
     turn.copy()
     turn.begin_life()
