@@ -187,7 +187,7 @@ class StreamError(ModelError):
     Attributes:
         retry_after_s: the delay that the server asked for, seconds.
         started: whether a response had begun to stream; the two phases have budgets of their own.
-        local: nothing listens there, on this machine: it is tried again for seconds, not for minutes.
+        local: a connection within this machine cannot be made: it is tried again for seconds, not for minutes.
     """
 
     code = "stream"

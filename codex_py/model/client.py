@@ -1,7 +1,6 @@
 """The model client over HTTP: a wire's bodies out, its decoder's events in."""
 
 import asyncio
-import errno
 import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -74,7 +73,8 @@ class HttpModelClient:
         Raises:
             ConfigError: a header cannot be sent as it is, or the base URL is none.
         """
-        self._wire, self._wire_api = wire, provider.wire_api
+        self._wire = wire
+        self._advice = f"; look at `base_url` and `wire_api`, which is {provider.wire_api!r}"
         self._http = http
         self._key = key
         try:
@@ -161,10 +161,7 @@ class HttpModelClient:
         is_silent = is_empty and "event-stream" not in kind
         if error.code != "disconnected" or not (is_silent or other):
             return error
-        text = (
-            f"the answer of {self._shown_url} is {other or 'empty'} ({plain_line(kind)});"
-            f" look at `base_url` and `wire_api`, which is {self._wire_api!r}"
-        )
+        text = f"the answer of {self._shown_url} is {other or 'empty'} ({plain_line(kind)}){self._advice}"
         # A server in trouble may answer with nothing, and another attempt may succeed.
         return ModelError(text, code="not_a_stream", status=200) if other else unfinished(text)
 
@@ -178,7 +175,7 @@ class HttpModelClient:
             case _:
                 message = f"the connection to {self._shown_url} broke before an answer: {cause}"
         code = "timeout" if isinstance(error, httpx.TimeoutException) else "connection"
-        local = self._url.host in _THIS_MACHINE and cause == os.strerror(errno.ECONNREFUSED)
+        local = self._url.host in _THIS_MACHINE and isinstance(error, httpx.ConnectError)
         return StreamError(message, code=code, exit_code=ExitCode.UNAVAILABLE, local=local)
 
     async def _failure(self, response: httpx.Response) -> ModelError:
@@ -205,6 +202,8 @@ class HttpModelClient:
         if status in {401, 403}:
             sent = f"key from {self._key.source}" if self._key else "no key was sent"
             message = f"{message} ({sent})"
+        elif failure.code == "not_found" and "model" not in message.lower():
+            message += self._advice
         failure.args = (message,)
         return failure
 

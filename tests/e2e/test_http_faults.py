@@ -282,6 +282,15 @@ def test_a_refused_connection_fails_after_its_retries(place: Workplace) -> None:
     says_once(outcome, f"cannot connect to {url}/responses: Connection refused", retries=1)
 
 
+def test_tls_to_a_plain_server_here_fails_after_the_retries_of_a_request(place: Workplace) -> None:
+    with ScriptedServer() as server:
+        url = server.base_url.replace("http:", "https:")
+        outcome = place.run(server, base_url=url, request_max_retries=1, stream_max_retries=5)
+    assert (outcome.code, outcome.error["code"]) == (69, "connection")
+    assert outcome.error["message"].endswith("; is it an http:// address?")
+    assert len([each for each in outcome.events if each["type"] == "error"]) == 2
+
+
 def test_a_name_that_is_not_known_is_named(place: Workplace) -> None:
     with ScriptedServer() as server:
         outcome = place.run(server, base_url="http://nowhere.invalid/v1")

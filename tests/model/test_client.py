@@ -289,6 +289,26 @@ def test_a_refused_key_says_where_it_came_from(key: Key | None, note: str) -> No
     )
 
 
+_ADVICE = "; look at `base_url` and `wire_api`, which is 'responses'"
+
+
+@pytest.mark.parametrize(
+    ("body", "advice"),
+    [
+        (b"404 page not found", _ADVICE),
+        (b'{"detail": "Not Found"}', _ADVICE),
+        (b"<html><p>", _ADVICE),
+        (b"", _ADVICE),
+        (b'{"error": {"message": "No Model m"}}', ""),
+        (b'{"error": {"message": "gone", "code": "model_not_found"}}', ""),
+    ],
+)
+def test_an_address_that_is_not_there_names_what_to_look_at(body: bytes, advice: str) -> None:
+    error = failure_of(status("404 Not Found", body))
+    assert str(error).partition("/v1/responses")[2] == advice
+    assert (error.status, error.exit_code) == (404, ExitCode.TURN_FAILED)
+
+
 def test_a_key_that_a_stream_repeats_is_not_shown() -> None:
     key = Key("sk-123456789", "environment variable K")
     error = failure_of(stream_of("fail: sk-123456789 has fail"), key=key)
