@@ -225,6 +225,7 @@ def _profile(table: Mapping[str, Any], wire_api: str, where: Sequence[str]) -> P
 
 def _base_url(value: str | None, wire_api: str, where: Sequence[str]) -> str:
     """The address without the endpoint that may have been pasted with it."""
+    value = (value or "").strip()
     if not value:
         raise _mistake((*where, "base_url"), " is missing")
     try:

@@ -83,6 +83,7 @@ def test_the_address_of_openai_can_be_set_and_the_setting_wins() -> None:
         ("anthropic", "https://a/v1/messages", "https://a/v1"),
         ("anthropic", "https://a/api/messages", "https://a/api"),
         ("responses", "https://a", "https://a"),
+        ("responses", " https://a/v1 ", "https://a/v1"),
     ],
 )
 def test_an_address_may_have_the_endpoint_and_for_messages_no_version(
