@@ -223,8 +223,9 @@ def _resumed_session(words: Sequence[str], arguments: Arguments) -> SessionTarge
 
 
 def require_images(arguments: Arguments, target: SessionTarget) -> None:
-    """Raises a `UsageError` if an image is not there: it may be the prompt."""
-    if missing := next((path for path in arguments.images if not path.exists()), None):
+    """Raises a `UsageError` if an image is not there, or is a folder: it may be the prompt."""
+    absent = (path for path in arguments.images if not path.exists() or path.is_dir())
+    if missing := next(absent, None):
         took = len(arguments.image) > 1 and target.prompt is None
         hint = ": -i takes every word up to the next option; put the prompt before it, or behind --"
         raise UsageError(f"there is no image {str(missing)!r}{hint if took else ''}")
