@@ -96,7 +96,7 @@ def test_plugins_are_listed_and_removed(home: Path, source: Path) -> None:
     assert plugin(home, "list") == (
         *(0, "There are no plugins. Try `codex-py plugin add FOLDER`.\n", ""),
     )
-    plugin(home, "add", source, "--yes")
+    assert plugin(home, "add", source, "--yes")[2].startswith("tools: no description\n")
     changed = installed(home, name="other", version="2")
     (changed / "new").touch()
     code, out, err = plugin(home, "list")

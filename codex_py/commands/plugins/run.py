@@ -105,7 +105,8 @@ def _with(config: Config, plugin: Plugin) -> Config:
 def _description(config: Config, plugin: Plugin, environment: Mapping[str, str]) -> Iterator[str]:
     """Lines about a plugin, with all that it would run. `config`: see `_with`."""
     author = f", by {plugin.author}" if plugin.author else ""
-    yield f"{plugin.name} {plugin.version}{author}: {plugin.description or 'no description'}"
+    name = f"{plugin.name} {plugin.version}".rstrip()
+    yield f"{name}{author}: {plugin.description or 'no description'}"
     yield f"from {plugin.source}{plugin.commit and f' at {plugin.commit}'}"
     yield "It runs with your rights, outside of the sandbox:"
     hooks = [_hook_line(hook) for hook in _hooks(config, plugin, environment)]
