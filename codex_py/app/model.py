@@ -4,7 +4,7 @@ Part of the composition root.
 """
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Final
@@ -166,16 +166,19 @@ class ModelClients:
         *,
         home: str,
         of_parent: "ModelClients | None" = None,
+        sent: Callable[[], None] = lambda: None,
     ) -> None:
         """
         Args:
             home: the first provider of the thread.
             of_parent: has the connections, if the thread has a parent.
+            sent: see `HttpModelClient`.
         """
         self._setup = setup
         self._of_parent = of_parent
         self._thread_id = thread_id
         self._home = home
+        self._sent = sent
         self._http: httpx.AsyncClient | None = None
 
     def connect(self, provider: Provider) -> ModelClient:
@@ -214,6 +217,7 @@ class ModelClients:
             key=key,
             headers=headers,
             environment=environment,
+            sent=self._sent,
         )
 
     async def aclose(self) -> None:

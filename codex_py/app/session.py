@@ -125,15 +125,17 @@ class _Opener:
             stack.callback(file.close)
             try:
                 home = thread.provider or provider.id
-                clients = ModelClients(setup, thread.id, home=home, of_parent=self.clients)
-                stack.push_async_callback(clients.aclose)
                 toolbox = SessionTools(setup)
+                clients = ModelClients(
+                    setup, thread.id, home=home, of_parent=self.clients, sent=toolbox.load_soon
+                )
+                stack.push_async_callback(clients.aclose)
                 session = Session(
                     ThreadLog(thread, file, lambda s: thread_context(setup, s)[0]),
                     settings,
                     settings_for=settings_for,
                     model=clients.connect(provider),
-                    load_handlers=toolbox.handlers,
+                    handlers=toolbox.handlers,
                     retries=lambda: _retries(provider, options),
                     features=[
                         _watching(RolloutEvents(file.event_msg)),

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
 from codex_py.app.options import SessionSetup
@@ -30,9 +29,10 @@ class SessionTools:
         """Raises a `ConfigError` if a rules file cannot be read or parsed."""
         self._setup = setup
         self._rules = None if setup.options.ignore_rules else _rules(setup)
+        self._session: Session | None = None
         self._waiting: asyncio.TimerHandle | None = None
         self._loaded = None
-        """The `LoadedTools`, once `_tools` has made them."""
+        """The `LoadedTools`, once `_load` has made them."""
 
     def __call__(self, thread: Thread) -> Extension:
         def context(occasion: Occasion) -> Sequence[Note]:
@@ -50,29 +50,32 @@ class SessionTools:
         )
 
     def handlers(self, session: Session) -> ItemHandlers:
-        """The handlers for a `Turn`. Called after its request was sent."""
-
-        tools = partial(self._tools, session)
+        """The handlers of the session's turns. The tools are not loaded yet."""
+        self._session = session
 
         def build_tool_call(item: ResponseItem) -> ToolCall | None:
-            return tools().router.build_tool_call(item) if item.type in _CALLS else None
+            return self._load().router.build_tool_call(item) if item.type in _CALLS else None
 
-        if self._loaded is None and self._waiting is None:
-            # The model usually thinks for longer than this; a turn that ends sooner never loads the tools.
-            loop = asyncio.get_running_loop()
-            self._waiting = loop.call_later(_LOAD_AFTER_S, tools)
         return ItemHandlers(
             build_tool_call=build_tool_call,
-            dispatch=lambda call, emit: tools().dispatch(call, emit),
-            answer=lambda call, output, emit: tools().answer(call, output, emit),
+            dispatch=lambda call, emit: self._load().dispatch(call, emit),
+            answer=lambda call, output, emit: self._load().answer(call, output, emit),
             item_events=lambda item: item_events(item, session.next_item_id),
         )
 
-    def _tools(self, session: Session):
+    def load_soon(self) -> None:
+        """A request was sent: load the tools, unless its turn ends at once."""
+        if self._loaded is None and self._waiting is None:
+            # The model usually thinks for longer than this; a turn that ends sooner never loads the tools.
+            loop = asyncio.get_running_loop()
+            self._waiting = loop.call_later(_LOAD_AFTER_S, self._load)
+
+    def _load(self):
         if self._loaded is None:
+            assert self._session is not None
             from codex_py.app.loaded import LoadedTools  # 120 ms
 
-            self._loaded = LoadedTools(self._setup, self._rules, session)
+            self._loaded = LoadedTools(self._setup, self._rules, self._session)
         return self._loaded
 
     def stop_commands(self) -> int:

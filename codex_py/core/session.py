@@ -27,7 +27,7 @@ class Session:
 
     Args:
         settings_for: the settings that follow from a user's choices.
-        load_handlers: see `Turn`.
+        handlers: makes those of its turns, once.
         retries: gives each turn its budget.
         features: in the order of their extensions, the outermost first; the sinks of events are among them.
     """
@@ -39,7 +39,7 @@ class Session:
         *,
         settings_for: Callable[[Choices], TurnSettings],
         model: ModelClient,
-        load_handlers: Callable[["Session"], ItemHandlers],
+        handlers: Callable[["Session"], ItemHandlers],
         retries: Callable[[], RetryBudget],
         features: Sequence[Feature],
         answer_check: AnswerCheck = lambda _: lambda _: None,
@@ -66,7 +66,7 @@ class Session:
         self._turns = Turns(
             self._parts,
             self.extension.wrap_model(model.stream),
-            lambda: load_handlers(self),
+            handlers(self),
             retries,
             answer_check,
         )

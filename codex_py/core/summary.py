@@ -32,7 +32,7 @@ async def summary_by_model(parts: SessionParts, model: ModelStream, retries: Ret
         CompactionFailed: there was one without a text.
     """
     conversation = _Summarising(parts)
-    turn = Turn(conversation, model, lambda: _NOTHING_RUNS, retries, max_responses=_MAX_REQUESTS)
+    turn = Turn(conversation, model, _NOTHING_RUNS, retries, max_responses=_MAX_REQUESTS)
     await turn.run()
     if not conversation.text.strip():
         raise CompactionFailed("the model gave no summary of the conversation", code="no_summary")

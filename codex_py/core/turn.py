@@ -110,6 +110,7 @@ class _Call:
     place: Place
     """Of its output."""
     conversation: Conversation
+    handlers: ItemHandlers
     task: asyncio.Task[None] | None = None
     is_answered: bool = False
     held: list[Event] = field(default_factory=list[Event])
@@ -122,20 +123,20 @@ class _Call:
             # In their order: the reason of a refusal stands behind the call.
             self.held.append(event)
 
-    async def run(self, handlers: ItemHandlers) -> None:
-        self.answer(await handlers.dispatch(self.call, self.emit))
+    async def run(self) -> None:
+        self.answer(await self.handlers.dispatch(self.call, self.emit))
 
-    def refuse(self, handlers: ItemHandlers, text: str, code: str | None = None) -> None:
+    def refuse(self, text: str, code: str | None = None) -> None:
         output = ToolOutput(text, success=False, error_code=code)
-        self.answer([handlers.answer(self.call, output, self.emit)])
+        self.answer([self.handlers.answer(self.call, output, self.emit)])
 
-    def abort(self, handlers: ItemHandlers, aborted: str) -> None:
+    def abort(self, aborted: str) -> None:
         elapsed_s = time.monotonic() - self.started_at
         items = (getattr(event, "item", None) for event in self.held)
         if any(getattr(item, "status", None) == "completed" for item in items):
             aborted += "; the call itself was done, only its output is lost"
         text = f"Wall time: {elapsed_s:.1f} seconds\n{aborted}"
-        self.refuse(handlers, coded_text("Canceled", text))
+        self.refuse(coded_text("Canceled", text))
 
     def answer(self, items: Sequence[Note | OutputItem]) -> None:
         for item in items:
@@ -149,8 +150,6 @@ class Turn:
     """The state of one turn.
 
     Args:
-        load_handlers: called after the first request was sent, so that its imports take place while the
-            model thinks.
         max_responses: ends the turn of a model that never stops calling tools.
         ran: calls that ran in failed attempts of the next request; kept up to date, so that another
             turn can continue if this one fails.
@@ -160,7 +159,7 @@ class Turn:
         self,
         conversation: Conversation,
         model: ModelStream,
-        load_handlers: Callable[[], ItemHandlers],
+        handlers: ItemHandlers,
         retries: RetryBudget,
         *,
         max_responses: int,
@@ -169,7 +168,7 @@ class Turn:
         self._ran = [] if ran is None else ran
         self._conversation = conversation
         self._model = model
-        self._load_handlers = load_handlers
+        self._handlers = handlers
         self._retries = retries
         self._max_responses = max_responses
         self._tries = 0
@@ -184,8 +183,8 @@ class Turn:
         """
         responses = 0
         while responses < self._max_responses:
-            response = _Response(self._conversation, self._ran)
-            failure = await response.run(self._model, self._load_handlers)
+            response = _Response(self._conversation, self._handlers, self._ran)
+            failure = await response.run(self._model)
             if failure is not None and not await self._recover(failure):
                 continue
             responses += 1
@@ -229,21 +228,21 @@ class _Response:
     call runs once, however often the server sends it.
     """
 
-    def __init__(self, conversation: Conversation, ran: list[ToolCall]) -> None:
+    def __init__(
+        self, conversation: Conversation, handlers: ItemHandlers, ran: list[ToolCall]
+    ) -> None:
         self._conversation = conversation
+        self._handlers = handlers
         self._ran = ran
         self._earlier = list(ran)
         self._calls: list[_Call] = []
         self._number = time.time_ns() // 1000
         self._arrivals = 0
         self._is_whole = False
-        self._handlers: ItemHandlers | None = None
         self._failure: ModelError | None = None
         self.follow_up = False
 
-    async def run(
-        self, model: ModelStream, load_handlers: Callable[[], ItemHandlers]
-    ) -> ModelError | None:
+    async def run(self, model: ModelStream) -> ModelError | None:
         """Stream the response and answer its calls. Returns the failure that ended the stream, if one did.
 
         Raises:
@@ -252,7 +251,7 @@ class _Response:
         """
         prompt = await self._conversation.prompt()
         # In a task of its own: before Python 3.12, a group whose call fails at the end leaves its task cancelled.
-        stream = asyncio.create_task(self._stream(model, prompt, load_handlers))
+        stream = asyncio.create_task(self._stream(model, prompt))
         current = asyncio.current_task()
         assert current is not None
         cancellations = current.cancelling()
@@ -265,21 +264,17 @@ class _Response:
                 # A call that answers its cancellation with an error makes the group forget the cancellation.
                 end = asyncio.CancelledError()
         finally:
-            if self._handlers is not None:
-                self._settle(self._handlers, self._aborted(end))
+            self._settle(self._aborted(end))
         if end is not None:
             raise end
         return self._failure
 
-    async def _stream(
-        self, model: ModelStream, prompt: Prompt, load_handlers: Callable[[], ItemHandlers]
-    ) -> None:
+    async def _stream(self, model: ModelStream, prompt: Prompt) -> None:
         async with asyncio.TaskGroup() as calls:
             try:
                 async with model(prompt) as events:
-                    self._handlers = handlers = load_handlers()
                     async for event in events:
-                        self._take(event, handlers, calls)
+                        self._take(event, calls)
             except ModelError as error:
                 self._failure = error
                 if not error.retryable:
@@ -287,14 +282,14 @@ class _Response:
                         if call.task is not None:
                             call.task.cancel()
 
-    def _take(self, event: ResponseEvent, handlers: ItemHandlers, calls: asyncio.TaskGroup) -> None:
+    def _take(self, event: ResponseEvent, calls: asyncio.TaskGroup) -> None:
         match event:
             case OutputTextDelta(_, delta):
                 self._conversation.emit(MessageDelta(delta))
             case ReasoningDelta(_, delta, part, raw=False):
                 self._conversation.emit(ReasoningSummaryDelta(delta, part))
             case OutputItemDone(index, item):
-                self._take_item(index, item, handlers, calls)
+                self._take_item(index, item, calls)
             case Completed(_, usage, end_turn):
                 self._is_whole = True
                 self._conversation.add_usage(usage)
@@ -302,33 +297,29 @@ class _Response:
             case _:
                 pass
 
-    def _take_item(
-        self, index: int, item: ResponseItem, handlers: ItemHandlers, calls: asyncio.TaskGroup
-    ) -> None:
+    def _take_item(self, index: int, item: ResponseItem, calls: asyncio.TaskGroup) -> None:
         place = Place(self._number, False, index, self._arrivals)
         self._arrivals += 1
-        call = handlers.build_tool_call(item)
+        call = self._handlers.build_tool_call(item)
         self.follow_up = self.follow_up or call is not None
         if call in self._earlier:
             # A retry sent the call again. The history already has it, with its output.
             return
         self._conversation.record(item, place)
         if call is not None:
-            self._start(call, place._replace(is_output=True), handlers, calls)
-        for event in handlers.item_events(item):
+            self._start(call, place._replace(is_output=True), calls)
+        for event in self._handlers.item_events(item):
             self._conversation.emit(event)
 
-    def _start(
-        self, call: ToolCall, place: Place, handlers: ItemHandlers, calls: asyncio.TaskGroup
-    ) -> None:
+    def _start(self, call: ToolCall, place: Place, calls: asyncio.TaskGroup) -> None:
         is_repeated = any(call.call_id == other.call.call_id for other in self._calls)
-        self._calls.append(running := _Call(call, place, self._conversation))
+        self._calls.append(running := _Call(call, place, self._conversation, self._handlers))
         if is_repeated:
             text = f"duplicate call_id {call.call_id!r}: this call was not run; give each its own"
-            running.refuse(handlers, text, "InvalidArgs")
+            running.refuse(text, "InvalidArgs")
         else:
             self._ran.append(call)
-            running.task = calls.create_task(running.run(handlers))
+            running.task = calls.create_task(running.run())
 
     def _aborted(self, end: BaseException | None) -> str:
         """The output of a call that did not end."""
@@ -338,8 +329,8 @@ class _Response:
                 return "aborted by user" if self._failure is None else _SERVICE_FAILED
         return f"aborted: {end if isinstance(end, CodexError) else 'internal error'}"
 
-    def _settle(self, handlers: ItemHandlers, aborted: str) -> None:
+    def _settle(self, aborted: str) -> None:
         for call in self._calls:
             if not call.is_answered:
-                call.abort(handlers, aborted)
+                call.abort(aborted)
         self._conversation.settle(whole=self._is_whole)

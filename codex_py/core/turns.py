@@ -39,7 +39,6 @@ class Turns:
     """
     Args:
         model: wrapped by the extensions.
-        load_handlers: see `Turn`.
         retries: makes the retry budget of a turn.
     """
 
@@ -47,13 +46,13 @@ class Turns:
         self,
         parts: SessionParts,
         model: ModelStream,
-        load_handlers: Callable[[], ItemHandlers],
+        handlers: ItemHandlers,
         retries: Callable[[], RetryBudget],
         answer_check: AnswerCheck,
     ) -> None:
         self._parts = parts
         self._model = model
-        self._load_handlers = load_handlers
+        self._handlers = handlers
         self._retries = retries
         self._answer_check = answer_check
         self._compactor = Compactor(parts, model)
@@ -122,7 +121,7 @@ class Turns:
         turn = Turn(
             session_turn,
             self._model,
-            self._load_handlers,
+            self._handlers,
             session_turn.retries,
             max_responses=self._parts.thread.settings.max_responses,
             ran=self._ran,

@@ -27,6 +27,8 @@ _HAPPY_EYEBALLS_S = 0.25
 
 LOCATION = "location"
 """The extension of a response that holds the header of this name."""
+SENT = "sent"
+"""The extension of a request with a function that is called when it has been written, or answered before that."""
 
 _Origin: TypeAlias = tuple[str, str, int]
 
@@ -72,7 +74,7 @@ def http_transport(environment: Mapping[str, str]) -> httpx.AsyncBaseTransport:
 class BulkTransport(httpx.AsyncBaseTransport):
     """Direct HTTP/1.1 connections.
 
-    Honours the extension `timeout` (`connect`, `read`, `write`; seconds without any progress). A request that
+    Honours the extensions `SENT` and `timeout` (`connect`, `read`, `write`; seconds without any progress). A request that
     finds its kept connection closed, before a byte of the answer, is sent once more on a fresh one.
 
     Raises:
@@ -172,6 +174,8 @@ class BulkTransport(httpx.AsyncBaseTransport):
         read_s = timeouts.get("read")
         try:
             await connection.write(sent_head, sent_body, timeouts.get("write"))
+            if (sent := request.extensions.get(SENT)) is not None:
+                sent()
             head, rest = await _read_head(connection, read_s)
             body = body_of(head, request.method)
             # What follows a response without a body was not asked for.

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ import httpx
 
 from codex_py.errors import ConfigError, ExitCode, ModelError, StreamError
 from codex_py.http.sse import server_sent_events
-from codex_py.http.transport import LOCATION
+from codex_py.http.transport import LOCATION, SENT
 from codex_py.model.auth import Key
 from codex_py.model.error_body import plain_line
 from codex_py.model.failures import http_failure, unfinished
@@ -63,10 +63,13 @@ class HttpModelClient:
         key: Key | None,
         headers: Mapping[str, str],
         environment: Mapping[str, str] | None = None,
+        sent: Callable[[], None] = lambda: None,
     ) -> None:
         """
         Args:
             http: closed by `aclose`.
+            sent: called when a request has been written; again when the head of its answer is there, because not every
+                transport of `http` knows when that was.
             headers: of every request; those of the provider go over them.
             environment: for the `env_http_headers` of the provider; that of the process without it.
 
@@ -77,6 +80,7 @@ class HttpModelClient:
         self._advice = f"; look at `base_url` and `wire_api`, which is {provider.wire_api!r}"
         self._http = http
         self._key = key
+        self._sent = sent
         try:
             self._url = httpx.URL(provider.base_url + wire.path)
             # Reads what stands in punycode, which is not done before.
@@ -103,11 +107,13 @@ class HttpModelClient:
             content=self._wire.body(prompt),
             headers=self._headers,
             timeout=self._timeout,
+            extensions={SENT: self._sent},
         )
         try:
             response = await self._http.send(request, stream=True)
         except httpx.TransportError as error:
             raise self._not_answered(error) from error
+        self._sent()
         try:
             if response.status_code != 200:
                 raise await self._failure(response)

@@ -26,6 +26,7 @@ _BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "startup": (samples.startup, 20),
     "turn": (samples.turn, 20),
     "tools": (samples.tools, 3),
+    "first-call": (samples.first_call, 10),
     "stream": (samples.stream, 5),
     "arguments": (samples.arguments, 5),
     "undo": (undo, 3),

@@ -32,6 +32,16 @@ def answers_together(count: int, held_s: float) -> list[Script]:
     return [answer] * count
 
 
+def call_after(held_s: float) -> list[Script]:
+    """A call of `true`, of which not even the head comes before so many seconds; then an answer."""
+
+    def call(_request: RecordedRequest) -> Reply:
+        time.sleep(held_s)
+        return calls_at_once(1, "true")[0]
+
+    return [call, *answers(1)]
+
+
 def agents_at_once(count: int, held_s: float) -> list[Script]:
     """A response that starts so many subagents, each of which takes `held_s` seconds; the answer, when all have ended."""
     spawns = [

@@ -11,6 +11,7 @@ from scripts.benchmarks.replies import (
     agents_at_once,
     answers,
     answers_together,
+    call_after,
     calls_at_once,
     calls_in_a_row,
     streamed_answer,
@@ -34,6 +35,7 @@ _TURNS = 200
 _SOME_TURNS = 10
 _OUTPUT_BYTES = 200_000_000
 _AT_ONCE = 20
+_THINKS_S = 0.5
 _HELD_S = 3.0
 _AGENTS = 10
 _AGENT_S = 1.0
@@ -59,6 +61,11 @@ def tools(server: BenchmarkServer, agent: Agent) -> Sample:
         "tools, last gap": median(late) / median(early),
         "memory, 200 turns": ended.peak_bytes * _MB,
     }
+
+
+def first_call(server: BenchmarkServer, agent: Agent) -> Sample:
+    _, arrivals = _one(server, agent, server.play(call_after, _THINKS_S))
+    return {"first-call": (arrivals[1] - arrivals[0] - _THINKS_S) * _MS}
 
 
 def stream(server: BenchmarkServer, agent: Agent) -> Sample:

@@ -148,7 +148,7 @@ def make_session(
         replace(settings, compact_prompt=compact_prompt),
         settings_for=settings_for,
         model=model,
-        load_handlers=lambda session: ItemHandlers(
+        handlers=lambda session: ItemHandlers(
             build_tool_call=ToolRouter([]).build_tool_call,
             dispatch=dispatch,
             answer=answer,

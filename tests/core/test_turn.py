@@ -126,7 +126,7 @@ def make_turn(
     return Turn(
         conversation,
         model.stream,
-        lambda: handlers,
+        handlers,
         retries or FakeBudget(0),
         max_responses=max_responses,
     )

@@ -1,10 +1,17 @@
 """What the program imports, and when: start-up is as quick as this list is short."""
 
 import socket
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from codex_py.testing import ev_completed, ev_function_call, ev_message
+from codex_py.testing import (
+    RecordedRequest,
+    Reply,
+    ev_completed,
+    ev_function_call,
+    ev_message,
+)
 from tests.support.hooks import configure
 from tests.support.program import Workplace
 from tests.support.server import ScriptedServer
@@ -93,6 +100,28 @@ def test_the_first_request_waits_for_no_heavy_import(place: Workplace, tmp_path:
     assert {"httpx", "codex_py.app.session", "codex_py.app.features.turn_changes"} <= loaded
     assert among(NOT_BEFORE_THE_REQUEST, loaded) == set()
     assert among({"codex_py.app.features.hooks", "codex_py.config.hooks"}, loaded) == set()
+
+
+def test_the_tools_are_loaded_while_a_server_holds_the_head_of_its_answer(
+    place: Workplace, tmp_path: Path
+) -> None:
+    errors = tmp_path / "errors"
+    seen: set[str] = set()
+
+    def answer(_request: RecordedRequest) -> Reply:
+        deadline = time.monotonic() + 20
+        while not seen and time.monotonic() < deadline:
+            time.sleep(0.02)
+            seen.update(among({"codex_py.app.loaded"}, imports(errors.read_text("utf-8"))))
+        return Reply(events=[*ev_message("done"), ev_completed()])
+
+    with ScriptedServer([answer]) as server, errors.open("wb") as stderr:
+        place.configure(server)
+        program = place.start(env=SHOW_IMPORTS, stderr=stderr.fileno())
+        with program:
+            program.communicate(timeout=60)
+    assert seen == {"codex_py.app.loaded"}
+    assert program.returncode == 0
 
 
 def test_hooks_before_the_first_request_need_no_heavy_import(
