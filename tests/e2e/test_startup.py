@@ -83,7 +83,12 @@ def imports_before_the_request(place: Workplace, folder: Path, *options: str) ->
         place.configure(unused, base_url=f"http://127.0.0.1:{port}/v1")
         with prompt.open("rb") as stdin, errors.open("wb") as stderr:
             program = place.start(
-                *options, "-", env=SHOW_IMPORTS, stdin=stdin.fileno(), stderr=stderr.fileno()
+                *("-c", "model_context_window=10000000"),
+                *options,
+                "-",
+                env=SHOW_IMPORTS,
+                stdin=stdin.fileno(),
+                stderr=stderr.fileno(),
             )
         with program:
             try:
