@@ -17,23 +17,14 @@ from codex_py.errors import CodexError, UsageError
 from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.files.change import Entry, patched_files
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo.plan import (
-    EditedSince,
-    UndoPlan,
-    entries,
-    find_patch,
-    newest_undo,
-    plan_undo,
-    some_of,
-    turns_to,
-    undone_by,
-)
+from codex_py.patch.undo.entries import Entries
+from codex_py.patch.undo.plan import EditedSince, UndoPlan, plan_undo
 from codex_py.patch.undo.recorder import undo_problem
 from codex_py.patch.undo.running_turns import recover_turns
 from codex_py.protocol.patched_file import PatchedFile
 from codex_py.rollout.index import metas_with
 from codex_py.streams.standard import print_json, print_out, tell
-from codex_py.streams.terminal import aligned, printable
+from codex_py.streams.terminal import aligned, printable, some_of
 
 _MAX_NAMED = 3
 """The list names so many files of a patch."""
@@ -73,11 +64,12 @@ def run_undo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         raise UsageError("--session goes with --to-turn")
     journal = _opened(options, environment)
     if options.list:
-        return _list(journal, as_json=options.json)
+        return _list(Entries(journal), as_json=options.json)
     if options.to_turn is not None:
-        return _undo(journal, options, *turns_to(journal, options.to_turn, options.session))
+        turns = Entries(journal).turns_to(options.to_turn, options.session)
+        return _undo(journal, options, *turns)
     if options.show:
-        return _show(journal, find_patch(journal, options.id), as_json=options.json)
+        return _show(Entries(journal), options.id, as_json=options.json)
     return _undo(journal, options, options.id)
 
 
@@ -85,7 +77,7 @@ def run_redo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Do again what the last undo took back; the exit code."""
     options = parse_options(_RedoOptions, argv)
     journal = _opened(options, environment)
-    return _undo(journal, options, newest_undo(journal))
+    return _undo(journal, options, Entries(journal).newest_undo())
 
 
 def _opened(options: _RedoOptions, environment: Mapping[str, str]) -> Journal:
@@ -124,21 +116,16 @@ def _undo(journal: Journal, options: _RedoOptions, number: int | None, *others: 
     return print_out(printable(plan.diff))
 
 
-def _list(journal: Journal, *, as_json: bool) -> int:
-    known, damaged = entries(journal)
-    undone = undone_by(known)
+def _list(entries: Entries, *, as_json: bool) -> int:
     if as_json:
-        rows = [
-            {**_facts(entry, undone), "files": _rows(patched_files(entry.changes))}
-            for entry in known
-        ]
-        rows += [{"id": number, "state": "damaged"} for number in damaged]
+        rows = [_facts(entry, entries.undone) for entry in entries.known]
+        rows += [{"id": number, "state": "damaged"} for number in entries.damaged]
         return print_out("".join(f"{json.dumps(row)}\n" for row in rows))
-    if not known and not damaged:
+    if not entries.known and not entries.damaged:
         return print_out("No patches are kept.\n")
     table = [("ID", "TIME", "STATE", "DIRECTORY", "FILES")]
-    for entry in known:
-        facts = _facts(entry, undone)
+    for entry in entries.known:
+        facts = _facts(entry, entries.undone)
         names = [_short(change.path, entry.cwd) for change in entry.changes]
         more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
         files = ", ".join(names[:_MAX_NAMED]) + more
@@ -146,17 +133,16 @@ def _list(journal: Journal, *, as_json: bool) -> int:
         turn = f"turn {entry.turn.number}, " if entry.turn is not None else ""
         state = undoes + turn + facts["state"]
         table.append((str(entry.number), facts["time"][:19], state, entry.cwd, files))
-    table += [(str(number), "", "damaged", "", "") for number in damaged]
+    table += [(str(number), "", "damaged", "", "") for number in entries.damaged]
     lines = aligned([[_one_line(cell) for cell in row] for row in table])
     return print_out("".join(f"{line.rstrip()}\n" for line in lines))
 
 
-def _show(journal: Journal, entry: Entry, *, as_json: bool) -> int:
-    undone = undone_by(entries(journal)[0])
-    changes = patched_files(entry.changes)
-    diff = git_diff(changes, Path(entry.cwd))
+def _show(entries: Entries, number: int | None, *, as_json: bool) -> int:
+    entry = entries.find(number)
+    diff = git_diff(patched_files(entry.changes), Path(entry.cwd))
     if as_json:
-        return print_json({**_facts(entry, undone), "files": _rows(changes), "diff": diff})
+        return print_json({**_facts(entry, entries.undone), "diff": diff})
     return print_out(printable(diff))
 
 
@@ -206,7 +192,7 @@ def _facts(entry: Entry, undone: Mapping[int, int]) -> dict[str, Any]:
     if entry.turn is not None:
         facts |= {"turn": entry.turn.number, "session": entry.turn.thread_id}
         facts |= {"patches": entry.turn.patches, "not_kept": entry.turn.unkept}
-    return facts
+    return {**facts, "files": _rows(patched_files(entry.changes))}
 
 
 def _rows(changes: Sequence[PatchedFile]) -> list[dict[str, str]]:

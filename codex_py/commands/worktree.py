@@ -6,9 +6,8 @@ from pathlib import Path
 from codex_py.app.worktrees.kept import KeptWorktree, kept_worktrees, remove_worktree
 from codex_py.command_line.subcommand import command_config, command_parser, print_table, required
 from codex_py.errors import CodexError
-from codex_py.patch.undo.plan import some_of
 from codex_py.streams.standard import print_json, print_out
-from codex_py.streams.terminal import on_one_line
+from codex_py.streams.terminal import on_one_line, some_of
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -20,6 +20,7 @@ _SELECTORS = "[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 _FLAG = "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{4,6}\U000e007f"
 """Of a part of a country, such as Scotland."""
 _LONGEST_FLAG = 8
+_MAX_NAMED = 20
 
 _SGR = {
     "bold": 1,
@@ -46,6 +47,12 @@ def printable(text: str) -> str:
 
 def on_one_line(text: str) -> str:
     return " ".join(printable(text).splitlines())
+
+
+def some_of(paths: Sequence[str]) -> str:
+    """The first paths in one line, and how many more there are: a command may change thousands."""
+    more = f" and {len(paths) - _MAX_NAMED:,} more" if len(paths) > _MAX_NAMED else ""
+    return ", ".join(paths[:_MAX_NAMED]).replace("\n", "\u240a").replace("\t", "\u2409") + more
 
 
 def _visible(match: re.Match[str]) -> str:

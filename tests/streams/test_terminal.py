@@ -1,6 +1,6 @@
 import pytest
 
-from codex_py.streams.terminal import Style, printable, wants_color
+from codex_py.streams.terminal import Style, printable, some_of, wants_color
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,7 @@ def test_without_color_text_stays_as_it_is() -> None:
         "x",
         "\x1b[31mx\x1b[0m",
     )
+
+
+def test_files_are_named_in_one_line_whatever_they_are_called():
+    assert some_of(["new\nline", "a\ttab"]) == "new\u240aline, a\u2409tab"

@@ -19,10 +19,10 @@ from codex_py.errors import CodexError
 from codex_py.filesystem.git import main_work_tree, named_path
 from codex_py.filesystem.private import locked, make_private
 from codex_py.patch.git import Git, find_git
-from codex_py.patch.undo.plan import some_of
 from codex_py.programs import programs_outside, record_project
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.frozen import frozen
+from codex_py.streams.terminal import some_of
 
 _LOCK_PATIENCE_S = 5.0
 

@@ -6,18 +6,12 @@ from pathlib import Path
 from codex_py.patch.files.change import Entry, FileChange
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
+from codex_py.patch.undo.entries import Entries
 from codex_py.patch.undo.running_turns import running_turns
 
 
-def contested(
-    journal: Journal, undone: Sequence[Entry], in_force: Sequence[Entry]
-) -> dict[str, str]:
-    """By path why it may have been changed by somebody else, as far as there is evidence of it.
-
-    Args:
-        undone: with contents.
-        in_force: the entries that are not undone.
-    """
+def contested(known: Entries, undone: Sequence[Entry]) -> dict[str, str]:
+    """By path why it may have been changed by somebody else, as far as there is evidence of it. `undone`: with contents."""
     found: dict[str, str] = {}
     for entry in undone:
         if entry.turn is None:
@@ -25,9 +19,9 @@ def contested(
         if entry.turn.switched:
             reason = "the branch was switched from {} to {} meanwhile".format(*entry.turn.switched)
             found |= dict.fromkeys(entry.turn.unsure, reason)
-        for other in in_force:
+        for other in known.in_force:
             if _ran_beside(entry, other):
-                for path in _in_both(journal, entry, other):
+                for path in _in_both(known.journal, entry, other):
                     found[path] = f"{other.name} may have changed it"
     return found
 

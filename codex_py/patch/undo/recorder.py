@@ -22,8 +22,9 @@ from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.copies.lives import Lives, Writer
 from codex_py.patch.undo.copies.snapshots import Snapshot, snapshots_of
 from codex_py.patch.undo.copies.store import SnapshotError
+from codex_py.patch.undo.entries import Entries
 from codex_py.patch.undo.running_turns import TurnRecord, recover_turns
-from codex_py.patch.undo.turn_entry import last_turn_number, turn_entry
+from codex_py.patch.undo.turn_entry import turn_entry
 from codex_py.protocol.patched_file import PatchedFile
 
 _TRY_AGAIN_S: Final = 24 * 3600
@@ -299,7 +300,7 @@ class TurnRecorder:
 
     def _number(self, prompts: int, *, is_new: bool) -> int:
         if self._last_number is None:
-            self._last_number = last_turn_number(self._journal, self._thread_id)
+            self._last_number = Entries(self._journal).last_turn_number(self._thread_id)
         # After a compaction there are fewer prompts than turns.
         return max(prompts, self._last_number + is_new, 1)
 

@@ -18,7 +18,8 @@ from codex_py.patch.files.change import TurnOfEntry
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.copies.snapshots import Snapshot, Snapshots, snapshots_of
 from codex_py.patch.undo.copies.store import SnapshotError, stores
-from codex_py.patch.undo.turn_entry import last_turn_number, turn_entry
+from codex_py.patch.undo.entries import Entries
+from codex_py.patch.undo.turn_entry import turn_entry
 from codex_py.protocol.frozen import frozen
 
 
@@ -39,11 +40,14 @@ class TurnRecord:
 
     @classmethod
     def read(cls, descriptor: int) -> Self:
-        """Raises a `ValueError`, `TypeError`, `LookupError` or `AttributeError` if it is damaged."""
-        found = json.loads(os.pread(descriptor, 1 << 26, 0))
-        copy = found.pop("before")
-        unkept = {name: (size, mtime) for name, (size, mtime) in copy.pop("unkept").items()}
-        return cls(before=Snapshot(**copy, unkept=unkept), **found)
+        """Raises a `ValueError` if it is damaged."""
+        try:
+            found = json.loads(os.pread(descriptor, 1 << 26, 0))
+            copy = found.pop("before")
+            unkept = {name: (size, mtime) for name, (size, mtime) in copy.pop("unkept").items()}
+            return cls(before=Snapshot(**copy, unkept=unkept), **found)
+        except (TypeError, LookupError, AttributeError) as error:
+            raise ValueError(f"no record of a turn: {error!r}") from error
 
 
 def recover_turns(
@@ -70,7 +74,7 @@ def recover_turns(
                 _recover(home, record, environment)
             except (SnapshotError, PatchError) as error:
                 told.append(f"A turn was cut off and cannot be undone: {error}.")
-            except (ValueError, TypeError, LookupError, AttributeError):
+            except ValueError:
                 told.append("A turn was cut off and cannot be undone: its record is damaged.")
             path.unlink()
     return told
@@ -79,8 +83,7 @@ def recover_turns(
 def running_turns(home: Path) -> Iterator[TurnRecord]:
     """The turns that may have changed files, and have not ended."""
     for path in stores(home).glob("*/*.turn"):
-        damages = OSError, ValueError, TypeError, LookupError, AttributeError
-        with suppress(*damages), path.open("rb+") as file:
+        with suppress(OSError, ValueError), path.open("rb+") as file:
             try:
                 lock(file.fileno(), 0)
             except OSError:
@@ -94,7 +97,7 @@ def _recover(home: Path, record: TurnRecord, environment: Mapping[str, str]) -> 
     changes = snapshots.changes(record.before, snapshots.take(record.before))
     net = NetChanges()
     net.add(changes.files)
-    number = last_turn_number(journal, record.thread_id) + 1
+    number = Entries(journal).last_turn_number(record.thread_id) + 1
     parts = tuple(record.patches), tuple(changes.unkept)
     turn = TurnOfEntry(record.thread_id, number, *parts, is_cut_off=True, began=record.began)
     if net.files() or turn.unkept:

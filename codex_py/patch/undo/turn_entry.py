@@ -2,27 +2,13 @@
 
 import stat
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.files.change import Entry, FileChange, TurnOfEntry
-from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.handles import Status
-from codex_py.patch.files.journal import Journal
 from codex_py.protocol.patched_file import PatchedFile
-
-
-def last_turn_number(journal: Journal, thread_id: str) -> int:
-    """The highest number of a turn of this thread in the journal; 0 if it has none."""
-    last = 0
-    for number in journal.numbers():
-        with suppress(DamagedEntry):
-            turn = journal.read(number, with_contents=False).turn
-            if turn is not None and turn.thread_id == thread_id:
-                last = max(last, turn.number)
-    return last
 
 
 def turn_entry(net: NetChanges, folders: Sequence[str], turn: TurnOfEntry) -> Entry:

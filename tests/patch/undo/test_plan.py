@@ -7,7 +7,8 @@ import pytest
 from codex_py.errors import CodexError, ExitCode, PatchError
 from codex_py.patch.files import transaction
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo.plan import EditedSince, newest_undo, plan_undo, some_of
+from codex_py.patch.undo.entries import Entries
+from codex_py.patch.undo.plan import EditedSince, plan_undo
 from codex_py.protocol.patched_file import PatchedFile
 from tests.support.patching import patch, tree
 
@@ -57,15 +58,15 @@ def test_an_undo_brings_everything_back_and_undoing_that_does_it_again(journal: 
 def test_the_newest_undo_is_neither_one_taken_back_nor_one_of_another_folder(journal: Journal):
     patch(journal, "*** Add File: a", "+1")
     plan_undo(journal).commit()
-    assert newest_undo(journal) == 2
+    assert Entries(journal).newest_undo() == 2
     elsewhere = Journal(journal.cwd.parent / "home", journal.cwd.parent / "elsewhere")
     with pytest.raises(CodexError, match="nothing to redo"):
-        newest_undo(elsewhere)
+        Entries(elsewhere).newest_undo()
     plan_undo(journal, 2).commit()
     with pytest.raises(CodexError, match="nothing to redo"):
-        newest_undo(journal)
+        Entries(journal).newest_undo()
     plan_undo(journal).commit()
-    assert newest_undo(journal) == 4
+    assert Entries(journal).newest_undo() == 4
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -226,7 +227,3 @@ def test_what_someone_put_into_a_new_directory_stays(journal: Journal):
     write(journal.cwd / "d", mine="m\n")
     plan_undo(journal).commit()
     assert list(tree(journal.cwd)) == ["d", "d/mine"]
-
-
-def test_files_are_named_in_one_line_whatever_they_are_called():
-    assert some_of(["new\nline", "a\ttab"]) == "new\u240aline, a\u2409tab"

@@ -13,7 +13,8 @@ from codex_py.errors import CodexError
 from codex_py.patch.files.change import Entry, FileChange
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.copies.lives import Lives
-from codex_py.patch.undo.plan import EditedSince, newest_undo, plan_undo
+from codex_py.patch.undo.entries import Entries
+from codex_py.patch.undo.plan import EditedSince, plan_undo
 from codex_py.patch.undo.recorder import TurnRecorder
 from codex_py.protocol.patched_file import PatchedFile
 from tests.support.patching import patch, tree
@@ -291,7 +292,7 @@ def test_folders_of_a_turn_go_with_its_files_and_earlier_ones_stay(root: Path, b
     new = tree(root)
     plan_undo(journal(root)).commit()
     assert tree(root) == old
-    plan_undo(journal(root), newest_undo(journal(root))).commit()
+    plan_undo(journal(root), Entries(journal(root)).newest_undo()).commit()
     assert tree(root) == new
 
 

@@ -21,20 +21,14 @@ from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.theme import PROMPT
 from codex_py.patch.files.change import Entry
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo.plan import (
-    EditedSince,
-    UndoPlan,
-    find_patch,
-    newest_undo,
-    plan_undo,
-    some_of,
-)
+from codex_py.patch.undo.entries import Entries
+from codex_py.patch.undo.plan import EditedSince, UndoPlan, plan_undo
 from codex_py.patch.undo.recorder import undo_problem
 from codex_py.patch.undo.running_turns import recover_turns
 from codex_py.protocol.event_items import UserMessage
 from codex_py.rollout.archive import archive, delete
 from codex_py.rollout.listing import SessionSummary, list_sessions, preview_messages
-from codex_py.streams.terminal import age, printable
+from codex_py.streams.terminal import age, printable, some_of
 
 _LISTED = 200
 """Sessions that one search shows; a narrower one finds the others."""
@@ -200,8 +194,9 @@ async def _take_back(context: CommandContext, *, redo: bool) -> None:
         journal = Journal(home, cwd)
         journal.recover()
         recover_turns(home, cwd, environment)
-        entry = find_patch(journal, newest_undo(journal) if redo else None)
-        return journal, entry.number, find_patch(journal, entry.undoes) if redo else entry
+        entries = Entries(journal)
+        entry = entries.find(entries.newest_undo() if redo else None)
+        return journal, entry.number, entries.find(entry.undoes) if redo else entry
 
     def carried_out(plan: UndoPlan) -> str:
         plan.commit()

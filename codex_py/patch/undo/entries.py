@@ -1,0 +1,140 @@
+"""Finds the entries of the journal that can be undone, or done again."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from codex_py.errors import CodexError
+from codex_py.patch.files.change import Entry, State
+from codex_py.patch.files.entry_file import DamagedEntry
+from codex_py.patch.files.journal import Journal
+from codex_py.streams.terminal import some_of
+
+
+class Entries:
+    """The entries that a journal has now."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.known: list[Entry] = []
+        """Without contents, the newest first."""
+        self.damaged: list[int] = []
+        """Numbers of those that cannot be read."""
+        for number in journal.numbers():
+            try:
+                self.known.append(journal.read(number, with_contents=False))
+            except DamagedEntry:
+                self.damaged.append(number)
+
+    @cached_property
+    def undone(self) -> Mapping[int, int]:
+        """The number of each entry that has been undone, with that of the undo."""
+        undone: dict[int, int] = {}
+        for entry in self.known:
+            if entry.undoes is not None and entry.number not in undone:
+                for number in (entry.undoes, *entry.also_undoes):
+                    undone.setdefault(number, entry.number)
+            if entry.turn is not None and entry.number in undone:
+                # Its patches went with it.
+                for number in entry.turn.patches:
+                    undone.setdefault(number, undone[entry.number])
+        return undone
+
+    @property
+    def in_force(self) -> list[Entry]:
+        """Those that are not undone."""
+        return [entry for entry in self.known if entry.number not in self.undone]
+
+    @property
+    def done_here(self) -> list[Entry]:
+        """Those made in the journal's working directory or below it, undone or not."""
+        done = [entry for entry in self.known if entry.state == State.COMMITTED]
+        return [entry for entry in done if Path(entry.cwd).is_relative_to(self.journal.cwd)]
+
+    def find(self, number: int | None = None) -> Entry:
+        """An entry with its contents.
+
+        Args:
+            number: None takes the newest of `done_here` that is not undone. Undos and patches that are part of a turn
+                do not count.
+
+        Raises:
+            CodexError: there is no such entry, or it is damaged.
+        """
+        number = self._newest() if number is None else number
+        try:
+            return self.journal.read(number)
+        except DamagedEntry as error:
+            what = f"patch {number} cannot be read: {error}"
+            if number not in self.journal.numbers():
+                what = f"there is no patch {number}; see `codex-py undo --list`"
+            raise CodexError(what, code="no_patch") from error
+
+    def newest_undo(self) -> int:
+        """The newest undo of `done_here` that is still in force.
+
+        To undo it does the patch again, which is no undo. Raises a `CodexError` if there is none.
+        """
+        undos: set[int] = set()
+        for entry in reversed(self.known):
+            if entry.undoes is not None and entry.undoes not in undos:
+                undos.add(entry.number)
+        for entry in self.done_here:
+            if entry.number in undos and entry.number not in self.undone:
+                return entry.number
+        raise CodexError("there is nothing to redo", code="nothing_to_redo")
+
+    def turns_to(self, number: int, thread_id: str | None = None) -> list[int]:
+        """The entries of a session's turns from the last one back to the turn `number`, the newest first; see `plan_undo`.
+
+        Args:
+            thread_id: of the session; None takes the session of the newest turn of `done_here`.
+
+        Raises:
+            CodexError: there are none that could be undone.
+        """
+        turns = [(entry.number, entry.turn) for entry in self.done_here if entry.turn is not None]
+        if thread_id is None and turns:
+            thread_id = turns[0][1].thread_id
+        if found := [
+            its
+            for its, turn in turns
+            if turn.thread_id == thread_id and turn.number >= number and its not in self.undone
+        ]:
+            return found
+        reason = f"there is nothing to undo in {self.journal.cwd} from turn {number} on"
+        raise CodexError(reason, code="no_patch")
+
+    def last_turn_number(self, thread_id: str) -> int:
+        """The highest number of a turn of this thread; 0 if it has none."""
+        turns = [entry.turn for entry in self.known if entry.turn is not None]
+        return max((turn.number for turn in turns if turn.thread_id == thread_id), default=0)
+
+    def _newest(self) -> int:
+        in_turns = {number for entry in self.known if entry.turn for number in entry.turn.patches}
+        made = [
+            entry
+            for entry in self.done_here
+            if entry.undoes is None and entry.number not in in_turns
+        ]
+        for entry in made:
+            # A turn may have changed only what is not kept; a patch, only folders.
+            if entry.number not in self.undone and (entry.turn is None or entry.changes):
+                return entry.number
+        if unkept := unkept_in(made):
+            reason = f"{some_of(unkept)} changed, and was not kept"
+        elif made:
+            reason = "everything that was changed is undone"
+        elif self.known and not Path(self.known[0].cwd).exists():
+            reason = (
+                f"the last changes were made in {self.known[0].cwd}, which does not exist any more "
+                "(rename it back, and undo there), and none"
+            )
+        else:
+            reason = "no patch and no turn changed anything"
+        raise CodexError(f"nothing to undo: {reason} in {self.journal.cwd}", code="no_patch")
+
+
+def unkept_in(entries: Sequence[Entry]) -> list[str]:
+    """The files that turns changed and that are not kept, each once."""
+    return list(dict.fromkeys(path for each in entries if each.turn for path in each.turn.unkept))
