@@ -19,6 +19,7 @@ from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.files.change import Entry, TurnOfEntry
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
+from codex_py.patch.undo.copies.changes import changes_between
 from codex_py.patch.undo.copies.lives import Lives, Writer
 from codex_py.patch.undo.copies.snapshots import Snapshot, snapshots_of
 from codex_py.patch.undo.copies.store import SnapshotError
@@ -190,7 +191,7 @@ class TurnRecorder:
         self._has_run = self._lives.is_open
         try:
             new = self._copied()
-            changes = self._snapshots.changes(old.snapshot, new.snapshot)
+            changes = changes_between(self._snapshots.store, old.snapshot, new.snapshot)
         except (SnapshotError, OSError):
             self._has_run = True
             raise

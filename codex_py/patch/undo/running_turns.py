@@ -16,6 +16,7 @@ from codex_py.filesystem.private import lock
 from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.files.change import TurnOfEntry
 from codex_py.patch.files.journal import Journal
+from codex_py.patch.undo.copies.changes import changes_between
 from codex_py.patch.undo.copies.snapshots import Snapshot, Snapshots, snapshots_of
 from codex_py.patch.undo.copies.store import SnapshotError, stores
 from codex_py.patch.undo.entries import Entries
@@ -94,7 +95,7 @@ def running_turns(home: Path) -> Iterator[TurnRecord]:
 def _recover(home: Path, record: TurnRecord, environment: Mapping[str, str]) -> None:
     root, journal = Path(record.root), Journal(home, Path(record.cwd))
     snapshots = snapshots_of(home, root, environment)
-    changes = snapshots.changes(record.before, snapshots.take(record.before))
+    changes = changes_between(snapshots.store, record.before, snapshots.take(record.before))
     net = NetChanges()
     net.add(changes.files)
     number = Entries(journal).last_turn_number(record.thread_id) + 1

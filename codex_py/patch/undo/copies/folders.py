@@ -10,14 +10,14 @@ from typing import Final
 _MAX_LOOKED_AT: Final = 5_000
 
 
-def folder_states(root: Path, names: Sequence[bytes]) -> dict[str, tuple[int, int]]:
+def folder_states(root: Path, names: Sequence[str]) -> dict[str, tuple[int, int]]:
     """By name the number of entries in a folder, and the time of their latest change, in ns.
 
     After some thousand entries, only the folders themselves are looked at.
     """
     room, found = _MAX_LOOKED_AT, dict[str, tuple[int, int]]()
     for name in names:
-        newest, folders, before = 0, [root / os.fsdecode(name)], room
+        newest, folders, before = 0, [root / name], room
         for folder in folders:
             with suppress(OSError):
                 newest = max(newest, folder.lstat().st_ctime_ns)
@@ -27,18 +27,18 @@ def folder_states(root: Path, names: Sequence[bytes]) -> dict[str, tuple[int, in
                         newest = max(newest, entry.stat(follow_symlinks=False).st_ctime_ns)
                         if entry.is_dir(follow_symlinks=False):
                             folders.append(Path(entry.path))
-        found[os.fsdecode(name)] = before - room, newest
+        found[name] = before - room, newest
     return found
 
 
-def special_files(root: Path, but: Sequence[bytes]) -> Iterator[str]:
+def special_files(root: Path, but: Sequence[str]) -> Iterator[str]:
     """The pipes, sockets and devices among the first thousands of entries of a folder, the outermost first.
 
     Args:
         but: names of folders that are not looked at, each with a slash at its end.
     """
     room, top = _MAX_LOOKED_AT, f"{root}/"
-    folders, left_out = [top], {os.fsdecode(name) for name in but}
+    folders, left_out = [top], set(but)
     for folder in folders:
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:

@@ -71,7 +71,7 @@ class Store:
         self.path = stores(home) / name
         """The folder of the repository. It is complete once it has a HEAD."""
         self._home = home
-        self._root = root
+        self.root = root
         self._dot_git = dot_git
         self._environment = environment
         self._git: Git | None = None
@@ -95,9 +95,9 @@ class Store:
         """Make the store, or bring it up to date, once; with the lock."""
         if self._git is not None:
             return
-        if self._dot_git is None and _is_too_general(self._root, self._environment):
-            raise SnapshotError(f"{self._root} is no project", is_too_large=True)
-        programs = programs_outside(self._home, self._environment, self._root)
+        if self._dot_git is None and _is_too_general(self.root, self._environment):
+            raise SnapshotError(f"{self.root} is no project", is_too_large=True)
+        programs = programs_outside(self._home, self._environment, self.root)
         try:
             git = find_git(programs, self._environment)
         except CodexError as error:
@@ -105,7 +105,7 @@ class Store:
         variables = {
             **{name: str(self.path) for name in ("GIT_DIR", "HOME", "XDG_CONFIG_HOME")},
             **dict.fromkeys(("GIT_CONFIG_NOSYSTEM", "GIT_ATTR_NOSYSTEM"), "1"),
-            "GIT_WORK_TREE": str(self._root),
+            "GIT_WORK_TREE": str(self.root),
             "GIT_LITERAL_PATHSPECS": "1",
         }
         variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = self._set_up()
@@ -124,7 +124,7 @@ class Store:
         stdin: bytes = b"",
         timeout_s: float = _PATIENCE_S,
         is_on_its_own: bool = False,
-        inner: bytes = b"",
+        inner: str = "",
     ) -> bytes:
         """The output of a git command in the work tree. Paths are literal, and never patterns.
 
@@ -136,7 +136,7 @@ class Store:
             with self.locked():
                 self.open()
         assert self._git is not None
-        git, root = self._git, self._root / os.fsdecode(inner)
+        git, root = self._git, self.root / inner
         if is_on_its_own:
             git = replace(git, variables={**git.variables, "GIT_ALTERNATE_OBJECT_DIRECTORIES": ""})
         if inner:
@@ -146,21 +146,21 @@ class Store:
             done = git.run(root, *words, stdin=stdin, timeout_s=timeout_s)
         except CodexError as error:
             if isinstance(error.__cause__, subprocess.TimeoutExpired):
-                raise SnapshotError(
-                    f"{self._root} has too many files", is_too_large=True
-                ) from error
+                raise SnapshotError(f"{self.root} has too many files", is_too_large=True) from error
             raise SnapshotError(str(error)) from error
         if done.returncode:
             reason = done.stderr.decode(errors="replace").strip().partition("\n")[0]
-            raise SnapshotError(f"git cannot copy {self._root}: {reason}")
+            raise SnapshotError(f"git cannot copy {self.root}: {reason}")
         return done.stdout
 
-    def names(self, *words: str, **options: Any) -> list[bytes]:
+    def names(self, *words: str, **options: Any) -> list[str]:
         """The output of a command with `-z`. `options`: as for `run`."""
-        return [name for name in self.run(*words, **options).split(b"\0") if name]
+        return [name for name in os.fsdecode(self.run(*words, **options)).split("\0") if name]
 
     def blobs(self, ids: set[str]) -> dict[str, bytes]:
         """Contents by object id, without those that are missing, damaged, or beyond the bound."""
+        if not ids:
+            return {}
         stdin = "".join(f"{name}\n" for name in sorted(ids)).encode()
         total, readable = 0, list[str]()
         for line in self.run("cat-file", "--batch-check", stdin=stdin).decode().splitlines():

@@ -12,7 +12,8 @@ from typing import TypeAlias
 import pytest
 
 from codex_py.patch.undo.copies import store
-from codex_py.patch.undo.copies.snapshots import Changes, Snapshots
+from codex_py.patch.undo.copies.changes import Changes, changes_between
+from codex_py.patch.undo.copies.snapshots import Snapshots
 from codex_py.patch.undo.copies.store import SnapshotError
 from codex_py.patch.undo.recorder import TurnRecorder
 from codex_py.patch.undo.running_turns import recover_turns
@@ -88,7 +89,7 @@ def test_every_kind_of_change_is_seen_and_the_users_repository_is_untouched(root
     (root / "untracked" / "below").touch(mode=0o755)
     (root / "new\nname\udcff").symlink_to("nowhere")
     os.mkfifo(root / "pipe")
-    changes = snapshots.changes(before, snapshots.take())
+    changes = changes_between(snapshots.store, before, snapshots.take())
     assert sorted(changed(root, changes)) == [
         ("a", (FILE, b"edited\n"), (FILE, b"\0\r\nbinary")),
         ("ignored.log", (FILE, b"i\n"), None),
@@ -127,7 +128,7 @@ def test_nothing_that_a_repository_names_is_run_or_changes_what_is_kept(root: Pa
     snapshots = copies(root)
     before = snapshots.take()
     (root / "a").unlink()
-    changes = snapshots.changes(before, snapshots.take())
+    changes = changes_between(snapshots.store, before, snapshots.take())
     assert changed(root, changes) == [("a", (FILE, b"one\r\ntwo\n$Id$\n"), None)]
     assert not trace.exists()
 
@@ -147,10 +148,16 @@ def test_what_is_not_kept_is_named_if_it_changed(root: Path):
     before = snapshots.take()
     assert set(before.unkept) == {"large", "nested/.git", ".log/"}
     (root / "large").chmod(0o600)
-    assert snapshots.changes(before, snapshots.take()).unkept == [str(root / "large")]
+    assert changes_between(snapshots.store, before, snapshots.take()).unkept == [
+        str(root / "large")
+    ]
     (root / "large").unlink()
     (root / ".GIT" / "config").unlink()
-    assert snapshots.changes(before, snapshots.take()) == ([], [], [str(root / "large")])
+    assert changes_between(snapshots.store, before, snapshots.take()) == (
+        [],
+        [],
+        [str(root / "large")],
+    )
 
 
 def test_a_file_that_grows_too_large_is_not_kept_as_it_was(root: Path):
@@ -158,7 +165,7 @@ def test_a_file_that_grows_too_large_is_not_kept_as_it_was(root: Path):
     before = snapshots.take()
     with (root / "a").open("ab") as file:
         file.truncate(11 * 1024**2)
-    changes = snapshots.changes(before, after := snapshots.take())
+    changes = changes_between(snapshots.store, before, after := snapshots.take())
     assert (changed(root, changes), changes.unkept) == (
         [("a", (FILE, b"a\n"), None)],
         [str(root / "a")],
@@ -178,7 +185,7 @@ def test_what_is_new_is_seen_however_often_nothing_was(root: Path):
     (root / "src" / "was ignored.log").touch()
     last = snapshots.take()
     names = [
-        [name for name, *_ in changed(root, snapshots.changes(*pair))]
+        [name for name, *_ in changed(root, changes_between(snapshots.store, *pair))]
         for pair in ((before, after), (after, last))
     ]
     assert names == [["folder/new", "src/new"], [".gitignore", "src/was ignored.log"]]
@@ -189,7 +196,11 @@ def test_an_ignored_file_is_kept_only_if_it_is_small(root: Path):
     snapshots = copies(root)
     before = [snapshots.take() for _ in range(3)][-1]
     (root / "large.log").write_bytes(b"y" * 3_000_000)
-    assert snapshots.changes(before, snapshots.take()) == ([], [], [str(root / "large.log")])
+    assert changes_between(snapshots.store, before, snapshots.take()) == (
+        [],
+        [],
+        [str(root / "large.log")],
+    )
 
 
 def test_a_submodule_and_a_file_named_like_one_do_not_matter(root: Path):
@@ -201,9 +212,10 @@ def test_a_submodule_and_a_file_named_like_one_do_not_matter(root: Path):
     snapshots = copies(root)
     before = snapshots.take()
     (root / "a").unlink()
-    assert [name for name, *_ in changed(root, snapshots.changes(before, snapshots.take()))] == [
-        "a"
-    ]
+    assert [
+        name
+        for name, *_ in changed(root, changes_between(snapshots.store, before, snapshots.take()))
+    ] == ["a"]
 
 
 def test_objects_that_the_user_lost_are_copied_again(root: Path):
@@ -217,7 +229,7 @@ def test_objects_that_the_user_lost_are_copied_again(root: Path):
     later = copies(root)
     before = later.take()
     shutil.rmtree(root / "src")
-    found = changed(root, later.changes(before, later.take()))
+    found = changed(root, changes_between(later.store, before, later.take()))
     assert found == [
         ("src/b", (FILE, b"b\n"), None),
         ("src/c", (FILE, b"c\n"), None),
@@ -231,7 +243,7 @@ def test_a_repository_that_is_gone_at_the_end_is_reported_not_guessed(root: Path
     for name in (".git", "src", "new"):
         path = root / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    changes = snapshots.changes(before, snapshots.take())
+    changes = changes_between(snapshots.store, before, snapshots.take())
     # Only the repository had what was committed.
     assert changed(root, changes) == [("new", (FILE, b"n\n"), None)]
     assert changes.unkept == [str(root / "src/b"), str(root / "src/c")]
@@ -254,9 +266,10 @@ def test_a_folder_without_a_repository_is_copied_if_it_is_a_project(tmp_path: Pa
     snapshots = copies(root)
     before = snapshots.take()
     (root / "a").unlink()
-    assert [name for name, *_ in changed(root, snapshots.changes(before, snapshots.take()))] == [
-        "a"
-    ]
+    assert [
+        name
+        for name, *_ in changed(root, changes_between(snapshots.store, before, snapshots.take()))
+    ] == ["a"]
     for folder in (root, tmp_path):
         with pytest.raises(SnapshotError, match="is no project"):
             copies(folder, {**os.environ, "HOME": str(root)}).take()
@@ -274,7 +287,7 @@ def test_the_home_of_the_program_is_not_copied(root: Path):
     snapshots = Snapshots(home, root, root / ".git", os.environ)
     before = snapshots.take()
     (home / "auth.json").write_text("other", encoding="utf-8")
-    assert snapshots.changes(before, snapshots.take()) == ([], [], [])
+    assert changes_between(snapshots.store, before, snapshots.take()) == ([], [], [])
 
 
 @pytest.mark.parametrize("left", [b"", b'{"root": "/"', b"{}", b"[]"])
@@ -311,18 +324,18 @@ def test_a_store_that_is_too_large_is_begun_anew(
     later = copies(root)
     assert later.take() == before
     assert not mark.exists()
-    assert later.changes(before, later.take()) == ([], [], [])
+    assert changes_between(later.store, before, later.take()) == ([], [], [])
 
 
 def test_permissions_that_git_does_not_keep_are_kept(root: Path):
     snapshots = copies(root)
     before = snapshots.take()
     (root / "a").chmod(0o600)
-    changes = snapshots.changes(before, middle := snapshots.take())
+    changes = changes_between(snapshots.store, before, middle := snapshots.take())
     private = (stat.S_IFREG | 0o600, b"a\n")
     assert changed(root, changes) == [("a", (FILE, b"a\n"), private)]
     (root / "a").chmod(0o644)
-    changes = snapshots.changes(middle, snapshots.take())
+    changes = changes_between(snapshots.store, middle, snapshots.take())
     assert changed(root, changes) == [("a", private, (FILE, b"a\n"))]
 
 
@@ -337,14 +350,14 @@ def test_repositories_inside_of_this_one_are_copied_too(root: Path):
     (root / "inner/a").write_text("b\n", encoding="utf-8")
     (root / "inner/new").touch()
     (root / "inner/x.o").touch()
-    changes = snapshots.changes(before, middle := snapshots.take())
+    changes = changes_between(snapshots.store, before, middle := snapshots.take())
     assert changed(root, changes) == [
         ("inner/a", (FILE, b"a\n"), (FILE, b"b\n")),
         ("inner/new", None, (FILE, b"")),
         ("inner/x.o", None, (FILE, b"")),
     ]
     shutil.rmtree(root / "inner/deeper")
-    changes = copies(root).changes(middle, copies(root).take())
+    changes = changes_between(copies(root).store, middle, copies(root).take())
     assert [name for name, *_ in changed(root, changes)] == ["inner/deeper/a"]
     assert changes.unkept == [str(root / "inner/deeper/.git")]
 
@@ -360,7 +373,7 @@ def test_ignored_folders_are_named_if_they_changed(root: Path):
     (root / "cache/x").unlink()
     # The time of a file system passes in steps.
     os.utime(root / "build/deep/x")
-    changes = snapshots.changes(before, snapshots.take())
+    changes = changes_between(snapshots.store, before, snapshots.take())
     assert changes == ([], [], [str(root / "build"), str(root / "cache")])
 
 
@@ -377,7 +390,7 @@ def test_a_copy_that_fails_leaves_nothing_half_written(root: Path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert [*snapshots.store.path.glob("objects/*/tmp_obj_*")] == []
-    assert changed(root, snapshots.changes(before, snapshots.take()))[0][0] == "new"
+    assert changed(root, changes_between(snapshots.store, before, snapshots.take()))[0][0] == "new"
 
 
 def test_pipes_and_sockets_that_come_or_go_are_named(root: Path):
@@ -392,5 +405,5 @@ def test_pipes_and_sockets_that_come_or_go_are_named(root: Path):
     os.mkfifo(root / "empty/new")
     (root / "old").unlink()
     (root / "old").write_bytes(b"text")
-    changes = snapshots.changes(before, snapshots.take())
+    changes = changes_between(snapshots.store, before, snapshots.take())
     assert changes.unkept == [str(root / name) for name in ("c/d/old", "empty/new", "old")]

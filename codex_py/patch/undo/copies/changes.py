@@ -1,0 +1,89 @@
+"""Compares two copies of a work tree."""
+
+import stat
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from codex_py.patch.undo.copies.own_files import OwnFiles
+from codex_py.patch.undo.copies.snapshots import Snapshot, usual_modes
+from codex_py.patch.undo.copies.store import Store
+from codex_py.protocol.patched_file import PatchedFile
+
+_Sides = list[tuple[int, str]]
+"""Mode, 0 if there is no file, and object id of a file before and after."""
+
+
+class Changes(NamedTuple):
+    """Paths are absolute."""
+
+    files: list[PatchedFile]
+    folders: list[str]
+    """New ones, the outermost first."""
+    unkept: list[str]
+    """Files that changed too; their contents are not known."""
+
+
+def changes_between(store: Store, old: Snapshot, new: Snapshot) -> Changes:
+    """The differences between two copies, without the files that this process writes. Raises a `SnapshotError`."""
+    root, own = store.root, OwnFiles()
+    unkept = {name for name, _ in set(old.unkept.items()) ^ set(new.unkept.items())}
+    found, folders = _differences(store, old, new)
+    found |= _with_new_modes(store, old, new, found)
+    blobs = store.blobs({name for sides in found.values() for mode, name in sides if mode})
+    usual = usual_modes()
+    files: list[PatchedFile] = []
+    for path, sides in found.items():
+        if any(mode and name not in blobs for mode, name in sides):
+            unkept.add(path)
+            continue
+        if root / path in own:
+            continue
+        # git keeps one of the permission bits.
+        old_mode, new_mode = (
+            stat.S_IFREG | copy.modes.get(path, usual[mode & 0o100])
+            if stat.S_ISREG(mode)
+            else mode or None
+            for (mode, _), copy in zip(sides, (old, new), strict=True)
+        )
+        before, after = (blobs[name] if mode else None for mode, name in sides)
+        file = PatchedFile.of(root / path, before, after, old_mode=old_mode, new_mode=new_mode)
+        files.append(file)
+    paths = [root / path for path in sorted(unkept)]
+    return Changes(files, folders, [str(path) for path in paths if path not in own])
+
+
+def _differences(store: Store, old: Snapshot, new: Snapshot) -> tuple[dict[str, _Sides], list[str]]:
+    """By path the sides of each file that differs, and the new folders."""
+    found: dict[str, _Sides] = {}
+    folders: list[str] = []
+    words = ("diff-tree", "-r", "-t", "-z", "--no-renames", "--raw", old.tree, new.tree)
+    fields = store.names(*words, is_on_its_own=True) if old.tree != new.tree else []
+    for meta, name in zip(fields[::2], fields[1::2], strict=True):
+        *modes, old_id, new_id = meta.removeprefix(":").split()[:4]
+        was, now = (int(mode, 8) for mode in modes)
+        is_new = stat.S_ISDIR(now) and not stat.S_ISDIR(was)
+        if is_new and not f"{name}/".startswith(tuple(old.empty)):
+            folders.append(str(store.root / name))
+        # Git knows a folder only by its files.
+        sides = [
+            (0 if stat.S_ISDIR(mode) else mode, blob)
+            for mode, blob in ((was, old_id), (now, new_id))
+        ]
+        if any(mode for mode, _ in sides):
+            found[name] = sides
+    return found, folders
+
+
+def _with_new_modes(
+    store: Store, old: Snapshot, new: Snapshot, seen: Iterable[str]
+) -> dict[str, _Sides]:
+    """The files of which nothing but permission bits differ that git does not keep: the same version twice."""
+    names = {name for name, _ in set(old.modes.items()) ^ set(new.modes.items())}.difference(seen)
+    words = ("ls-tree", "-r", "-z", "--full-tree", new.tree)
+    lines = store.names(*words, is_on_its_own=True) if names else []
+    found: dict[str, _Sides] = {}
+    for meta, _, name in (line.partition("\t") for line in lines):
+        if name in names:
+            mode, _, blob = meta.split()
+            found[name] = [(int(mode, 8), blob)] * 2
+    return found
