@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from codex_py.protocol.dispatch import Dispatch, ToolContext, ToolUse
     from codex_py.protocol.events import Event
     from codex_py.protocol.extension import (
+        CommandResult,
         Compaction,
         Extension,
         Feature,
@@ -47,6 +48,7 @@ __all__ = [
     "ApprovalRequest",
     "Approver",
     "CodexError",
+    "CommandResult",
     "Compaction",
     "CompactionFailed",
     "Completed",
@@ -99,7 +101,7 @@ _NAMES = {
     "codex_py.protocol.approval": "ApprovalRequest Approver Review ReviewDecision",
     "codex_py.protocol.dispatch": "Dispatch ToolContext ToolUse",
     "codex_py.protocol.events": "Event",
-    "codex_py.protocol.extension": "Compaction Extension Feature OfferedTool Thread TurnStart TurnStop combined",
+    "codex_py.protocol.extension": "CommandResult Compaction Extension Feature OfferedTool Thread TurnStart TurnStop combined",
     "codex_py.protocol.mcp": "Elicitation ElicitationAnswer Elicitor",
     "codex_py.protocol.prompts": "Note UserPrompt",
     "codex_py.protocol.stream": "Completed ModelStream Prompt ResponseEvent Usage",

@@ -2,21 +2,28 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
+from pathlib import Path
 
-from codex_py.app.model import secret_names
 from codex_py.app.options import SessionSetup
-from codex_py.app.user_programs import user_programs, user_shell
-from codex_py.config.environment import child_environment, hidden_names
+from codex_py.app.user_programs import Start, secret_names, user_programs, user_shell
+from codex_py.config.environment import child_environment, hidden_names, without_variables
 from codex_py.core.session import Session
 from codex_py.execpolicy.decision import Rules
 from codex_py.execpolicy.rules import allow_prefix
 from codex_py.model.catalog import model_info
 from codex_py.process.sessions import ProcessSessions
 from codex_py.programs import record_writable_roots
-from codex_py.protocol.approval import ApprovalRequest, Approvals, Review, ReviewDecision
+from codex_py.protocol.approval import (
+    ApprovalRequest,
+    Approvals,
+    Review,
+    ReviewDecision,
+    SandboxPolicy,
+)
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import EventSink
 from codex_py.protocol.items import OutputItem
@@ -65,10 +72,14 @@ class LoadedTools:
             limits=config.sandbox_limits,
             problems=setup.backend_problems,
         )
+        self._hidden = hidden_names(config.shell_environment, setup.environment, names)
         shell = user_shell(setup.environment)
+        self._shell = [shell, "-lc" if config.allow_login_shell else "-c"]
+        self._confined = 0
+        """The number of commands that run within `confined`."""
         orchestrator = Orchestrator(
             self.sandbox,
-            hidden=hidden_names(config.shell_environment, setup.environment, names),
+            hidden=self._hidden,
             shell=shell,
             rules=rules or Rules(),
             write_rule=self._write_rule,
@@ -112,6 +123,25 @@ class LoadedTools:
         """See `ItemHandlers`."""
         return self.router.answer(call, output, self._context(call.call_id, emit))
 
+    @contextmanager
+    def confined(
+        self, command: str | Sequence[str], environment: Mapping[str, str], cwd: Path
+    ) -> Generator[Start]:
+        """How the command is started as those of the model are. It has ended when this is left.
+
+        Raises:
+            ToolError: no sandbox is available.
+        """
+        argv = [*self._shell, command] if isinstance(command, str) else command
+        argv = without_variables(argv, self._hidden)
+        self._confined += 1
+        try:
+            argv = self.sandbox.command(argv, self._policy(), cwd)
+            yield Start(argv, cwd, {**self._environment, **environment})
+        finally:
+            self._confined -= 1
+            self._release_soon()
+
     async def aclose(self) -> None:
         """Stop the processes that the tools started. The tools can be used again."""
         try:
@@ -123,7 +153,8 @@ class LoadedTools:
 
     def _release_soon(self, delay_s: float = _RELEASE_AFTER_S) -> None:
         def release() -> None:
-            if not self.processes.is_running and not self.sandbox.release(0):
+            runs = self.processes.is_running or self._confined
+            if not runs and not self.sandbox.release(0):
                 # What lives on may do so for days.
                 self._release_soon(2 * delay_s)
 
@@ -131,7 +162,7 @@ class LoadedTools:
             self._release.cancel()
         self._release = asyncio.get_running_loop().call_later(delay_s, release)
 
-    def _context(self, call_id: str, emit: EventSink) -> ToolContext:
+    def _policy(self) -> SandboxPolicy:
         # The user may have changed the settings since the last turn.
         settings = self._session.settings
         policy = settings.sandbox_policy
@@ -141,12 +172,16 @@ class LoadedTools:
             policy = replace(policy, writable_roots=tuple(roots))
             self._warn_once(f"{settings.cwd} was replaced by a link, so nothing is written there.")
         self._record(policy)
+        return policy
+
+    def _context(self, call_id: str, emit: EventSink) -> ToolContext:
+        settings = self._session.settings
         return ToolContext(
             call_id=call_id,
             cwd=settings.cwd,
             environment={**self._environment, "CODEX_TOOL_CALL_ID": call_id},
             approval_policy=settings.approval_policy,
-            sandbox_policy=policy,
+            sandbox_policy=self._policy(),
             approvals=self._approvals,
             emit=emit,
             next_item_id=self._session.next_item_id,

@@ -6,7 +6,6 @@ Part of the composition root.
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Final
 
 import httpx
@@ -29,7 +28,6 @@ from codex_py.model.providers import (
     TEXT_TOOLS,
     WIRES,
     Provider,
-    key_variable,
     resolve_provider,
 )
 from codex_py.model.tape.transports import RecordingTransport, ReplayTransport
@@ -123,37 +121,6 @@ def missing_key(config: Config, environment: Mapping[str, str]) -> str | None:
     except ModelError as error:
         return str(error)
     return None
-
-
-_SETTINGS: Final = (
-    *("LANG", "LC_*", "TERM", "TZ", "*_PROXY", "*_HOME", "*_PATH", "*_DIR", "*_CERT*", "*_CA_*"),
-    *("*DISPLAY", "XDG_*", "SSH_AUTH_SOCK", "DOCKER_HOST", "KUBECONFIG", "VIRTUAL_ENV"),
-)
-"""Variables passed to MCP servers that hold no secret: commands need them as well."""
-
-
-def secret_names(config: Config) -> set[str]:
-    """The variables that hold keys for the configured providers or for MCP servers."""
-    names = {"CODEX_API_KEY", "OPENAI_API_KEY"}
-    for name in (
-        config.model_provider,
-        *config.model_providers,
-        *(provider for provider, _ in config.model_fallbacks),
-    ):
-        if variable := key_variable(name, config.model_providers):
-            names.add(variable)
-    for provider in config.model_providers.values():
-        names.update(provider.get("env_http_headers", {}).values())
-    for server in config.mcp_servers.values():
-        names.update(server.env_http_headers.values())
-        names.update(
-            name
-            for name in server.env_vars
-            if not any(fnmatchcase(name.upper(), pattern) for pattern in _SETTINGS)
-        )
-        if server.bearer_token_env_var is not None:
-            names.add(server.bearer_token_env_var)
-    return names
 
 
 class ModelClients:

@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from functools import partial
 from inspect import iscoroutinefunction
@@ -20,6 +20,7 @@ from codex_py.app.thread import (
     session_to_resume,
     thread_context,
 )
+from codex_py.app.user_commands import UserCommands
 from codex_py.config.config import Config
 from codex_py.config.paths import worktrees_folder
 from codex_py.core.session import Session
@@ -31,7 +32,7 @@ from codex_py.model.providers import Provider
 from codex_py.model.retry import Retries
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.events import EventSink
-from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
+from codex_py.protocol.extension import Extension, Feature, OfferedTool, Powers, Thread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import DecliningElicitor, Elicitor
 from codex_py.protocol.prompts import Note, UserPrompt
@@ -130,6 +131,7 @@ class _Opener:
                     setup, thread.id, home=home, of_parent=self.clients, sent=toolbox.load_soon
                 )
                 stack.push_async_callback(clients.aclose)
+                commands = stack.enter_context(closing(UserCommands(setup, toolbox)))
                 session = Session(
                     ThreadLog(thread, file, lambda s: thread_context(setup, s)[0]),
                     settings,
@@ -144,6 +146,7 @@ class _Opener:
                         toolbox,
                         _watching(sink),
                     ],
+                    powers=lambda thread: Powers(partial(commands.run, thread)),
                     answer_check=_answer_check,
                 )
                 _check_names(session.extension.tools)

@@ -32,7 +32,7 @@ class SessionTools:
         self._session: Session | None = None
         self._waiting: asyncio.TimerHandle | None = None
         self._loaded = None
-        """The `LoadedTools`, once `_load` has made them."""
+        """The `LoadedTools`, once `tools` has made them."""
 
     def __call__(self, thread: Thread) -> Extension:
         def context(occasion: Occasion) -> Sequence[Note]:
@@ -54,12 +54,12 @@ class SessionTools:
         self._session = session
 
         def build_tool_call(item: ResponseItem) -> ToolCall | None:
-            return self._load().router.build_tool_call(item) if item.type in _CALLS else None
+            return self.tools().router.build_tool_call(item) if item.type in _CALLS else None
 
         return ItemHandlers(
             build_tool_call=build_tool_call,
-            dispatch=lambda call, emit: self._load().dispatch(call, emit),
-            answer=lambda call, output, emit: self._load().answer(call, output, emit),
+            dispatch=lambda call, emit: self.tools().dispatch(call, emit),
+            answer=lambda call, output, emit: self.tools().answer(call, output, emit),
             item_events=lambda item: item_events(item, session.next_item_id),
         )
 
@@ -68,9 +68,10 @@ class SessionTools:
         if self._loaded is None and self._waiting is None:
             # The model usually thinks for longer than this; a turn that ends sooner never loads the tools.
             loop = asyncio.get_running_loop()
-            self._waiting = loop.call_later(_LOAD_AFTER_S, self._load)
+            self._waiting = loop.call_later(_LOAD_AFTER_S, self.tools)
 
-    def _load(self):
+    def tools(self):
+        """The `LoadedTools`, loaded now if they are not."""
         if self._loaded is None:
             assert self._session is not None
             from codex_py.app.loaded import LoadedTools  # 120 ms

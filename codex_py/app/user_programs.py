@@ -8,23 +8,39 @@ import os
 import pwd
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
 from codex_py.config.config import Config
 from codex_py.config.project_trust import Trusted
 from codex_py.filesystem.private import make_private
+from codex_py.model.providers import key_variable
 from codex_py.programs import Programs, programs_outside
 from codex_py.protocol.frozen import frozen
 
+_SETTINGS: Final = (
+    *("LANG", "LC_*", "TERM", "TZ", "*_PROXY", "*_HOME", "*_PATH", "*_DIR", "*_CERT*", "*_CA_*"),
+    *("*DISPLAY", "XDG_*", "SSH_AUTH_SOCK", "DOCKER_HOST", "KUBECONFIG", "VIRTUAL_ENV"),
+)
+"""Variables passed to MCP servers that hold no secret: commands need them as well."""
 _SHELLS: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
 """Shells that understand what models write. Others, such as fish, are left to the user's terminal."""
+
+
+@frozen
+class Start:
+    argv: Sequence[str]
+    cwd: Path
+    environment: Mapping[str, str]
 
 
 @frozen
 class UserPrograms(Programs):
     project_cwd: Path | None
     """Where programs start in a trusted project; None: in a folder of their own."""
+    keys: frozenset[str]
+    """The variables that hold keys, see `secret_names`."""
 
     def cwd(self) -> Path:
         """The working directory of programs without a configured `cwd`. Makes the folder if it is missing."""
@@ -38,6 +54,33 @@ class UserPrograms(Programs):
             return Path("/")
         return folder
 
+    def without_keys(self, environment: Mapping[str, str]) -> dict[str, str]:
+        return {name: value for name, value in environment.items() if name not in self.keys}
+
+    def start(
+        self, command: str | Sequence[str], environment: Mapping[str, str], cwd: Path | None = None
+    ) -> Start:
+        """How a program, or a script for the user's shell, is started outside of the sandbox.
+
+        Args:
+            cwd: None for `cwd()`.
+
+        Raises:
+            FileNotFoundError: as of `find`.
+        """
+        visible = {**self.without_keys(environment), "CODEX_HOME": str(self.home)}
+        is_script, is_trusted = isinstance(command, str), self.project_cwd is not None
+        if not (is_script and is_trusted):
+            visible = self.environment(visible, "PYTHONPATH")
+        if cwd is not None and not is_trusted:
+            # Python would look there first.
+            visible["PYTHONSAFEPATH"] = "1"
+        if isinstance(command, str):
+            argv = [user_shell(environment), "-c", command]
+        else:
+            argv = [self.find(command[0], environment), *command[1:]]
+        return Start(argv, cwd or self.cwd(), visible)
+
 
 def user_programs(
     config: Config, environment: Mapping[str, str], add_dirs: Sequence[Path] = ()
@@ -48,7 +91,8 @@ def user_programs(
     roots = filter(None, (config.project_root, config.layers.project_root))
     found = programs_outside(config.home, environment, config.cwd, *roots, *writable)
     project_cwd = config.cwd if isinstance(config.project_trust, Trusted) else None
-    return UserPrograms(found.home, found.user_home, found.folders, project_cwd)
+    keys = frozenset(secret_names(config))
+    return UserPrograms(found.home, found.user_home, found.folders, project_cwd, keys)
 
 
 def user_shell(environment: Mapping[str, str]) -> str:
@@ -67,3 +111,27 @@ def user_shell(environment: Mapping[str, str]) -> str:
 def _is_usable_shell(shell: str) -> bool:
     path = Path(shell)
     return path.is_absolute() and path.name in _SHELLS and os.access(path, os.X_OK)
+
+
+def secret_names(config: Config) -> set[str]:
+    """The variables that hold keys for the configured providers or for MCP servers."""
+    names = {"CODEX_API_KEY", "OPENAI_API_KEY"}
+    for name in (
+        config.model_provider,
+        *config.model_providers,
+        *(provider for provider, _ in config.model_fallbacks),
+    ):
+        if variable := key_variable(name, config.model_providers):
+            names.add(variable)
+    for provider in config.model_providers.values():
+        names.update(provider.get("env_http_headers", {}).values())
+    for server in config.mcp_servers.values():
+        names.update(server.env_http_headers.values())
+        names.update(
+            name
+            for name in server.env_vars
+            if not any(fnmatchcase(name.upper(), pattern) for pattern in _SETTINGS)
+        )
+        if server.bearer_token_env_var is not None:
+            names.add(server.bearer_token_env_var)
+    return names

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from codex_py.app.model import secret_names
-from codex_py.app.user_programs import user_programs
+from codex_py.app.user_programs import secret_names, user_programs
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import read_config, warn_of_config
 from codex_py.command_line.parser import CommandParser, given

@@ -15,7 +15,7 @@ from codex_py.core.turn import ItemHandlers, RetryBudget
 from codex_py.core.turns import AnswerCheck, Turns
 from codex_py.errors import CodexError, ConfigError
 from codex_py.protocol import event_items, events
-from codex_py.protocol.extension import Extension, Feature, FeatureT, TurnStart, combined
+from codex_py.protocol.extension import Extension, Feature, FeatureT, Powers, TurnStart, combined
 from codex_py.protocol.messages import EncodedItem, estimated_tokens
 from codex_py.protocol.prompts import Note, PastPrompt, UserPrompt, is_summary, user_prompt
 from codex_py.protocol.settings import Choices, TurnSettings
@@ -30,6 +30,7 @@ class Session:
         handlers: makes those of its turns, once.
         retries: gives each turn its budget.
         features: in the order of their extensions, the outermost first; the sinks of events are among them.
+        powers: what features can do besides.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Session:
         handlers: Callable[["Session"], ItemHandlers],
         retries: Callable[[], RetryBudget],
         features: Sequence[Feature],
+        powers: Callable[["Session"], Powers],
         answer_check: AnswerCheck = lambda _: lambda _: None,
     ) -> None:
         thread = log.thread
@@ -61,6 +63,7 @@ class Session:
         self._unsaid: list[str] | None = []
         """Warnings from before `ThreadStarted`; None after it."""
         self._item_ids = count()
+        self.run_command = powers(self).run_command
         self.extension: Extension = combined([self._extension_of(each) for each in features])
         self._parts = SessionParts(self, self.extension, log)
         self._turns = Turns(

@@ -5,7 +5,6 @@ we end.
 """
 
 import os
-import secrets
 import signal
 import subprocess
 import threading
@@ -48,7 +47,7 @@ class Guardian:
     """Its child outlives us by a moment. Starting that takes some 1 ms."""
 
     def __init__(self) -> None:
-        self._token = secrets.token_hex(8)
+        self._token = os.urandom(8).hex()  # `secrets` takes 8 ms to import
         self._mark = f"{_VARIABLE}={self._token}."
         """In the environment of every program of this agent."""
         self._count = 0

@@ -23,6 +23,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from codex_py.errors import CodexError, ModelError
@@ -101,6 +102,52 @@ class ParentThread:
     """Of the session that opened it."""
 
 
+@frozen
+class CommandResult:
+    exit_code: int | None
+    """Negative after a signal; None if the time was over."""
+    stdout: str
+    stderr: str
+    """The last 16 KB."""
+
+
+class RunCommand(Protocol):
+    async def __call__(
+        self,
+        command: str | Sequence[str],
+        *,
+        sandboxed: bool,
+        timeout_s: float,
+        cwd: Path | None = None,
+        stdin: bytes = b"",
+        environment: Mapping[str, str] = MappingProxyType({}),
+        max_output_bytes: int = 1 << 20,
+    ) -> CommandResult:
+        """Run a program for the user to its end. It and all that it started are dead afterwards, also after a cancellation.
+
+        It does not see the variables that hold keys.
+
+        Args:
+            command: a script for the user's shell, or a program and its arguments.
+            sandboxed: with the sandbox and the variables of the model's commands. Otherwise the program is not taken from a
+                folder that a command could write to, and a script finds none there unless the user trusts the project.
+            cwd: absolute; None: that of the session.
+            environment: further variables.
+            max_output_bytes: of stdout; the middle of a longer one is left out.
+
+        Raises:
+            CodexError: it cannot be started, or not be confined (`exit_code` 6).
+        """
+        ...
+
+
+@frozen
+class Powers:
+    """What a session does for its features by more than itself."""
+
+    run_command: RunCommand
+
+
 FeatureT = TypeVar("FeatureT")
 
 
@@ -164,6 +211,8 @@ class Thread(Protocol):
         """End the running turn with an error: its calls are cancelled and answered `aborted: {error}`."""
         ...
 
+    @property
+    def run_command(self) -> RunCommand: ...
     def past_prompts(self) -> Sequence[PastPrompt]: ...
 
     def count(self, usage: Usage) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.app.model import secret_names
+from codex_py.app.user_programs import secret_names
 from codex_py.config.config import load_config
 from codex_py.core.session import Session
 from codex_py.errors import ConfigError

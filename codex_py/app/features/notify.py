@@ -87,13 +87,12 @@ class TurnNotifier:
                 "last-assistant-message": answer and _shortened(answer),
             }
             text = _json(message)
-        name, *arguments = self._argv
         try:
-            program = self._programs.find(name, self._environment)
+            start = self._programs.start([*self._argv, text], self._environment)
             process = subprocess.Popen(
-                [program, *arguments, text],
-                cwd=self._programs.cwd(),
-                env=self._programs.environment(self._environment, "PYTHONPATH"),
+                start.argv,
+                cwd=start.cwd,
+                env=start.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from codex_py.app.model import secret_names
+from codex_py.app.user_programs import secret_names
 from codex_py.command_line.parser import working_folder
 from codex_py.command_line.subcommand import command_config, command_parser
 from codex_py.commands.doctor.check import Check, Result, reported

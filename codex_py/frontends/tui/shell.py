@@ -1,4 +1,4 @@
-"""`!COMMAND`: a command that the user runs directly, without sandbox and without approval.
+"""`!COMMAND`: a command that the user runs directly, without sandbox and without approval, and without keys of providers.
 
 It is shown as the agent's commands are, and the model is told of it, in the words of Codex.
 """
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from codex_py.app.user_programs import user_shell
+from codex_py.app.user_programs import user_programs, user_shell
 from codex_py.config.config import Config
 from codex_py.errors import CodexError
 from codex_py.process.process import Process
@@ -27,7 +27,7 @@ class UserShell:
     ) -> None:
         self._cwd = config.cwd
         self._shell_option = "-lc" if config.allow_login_shell else "-c"
-        self._environment = environment
+        self._environment = user_programs(config, environment).without_keys(environment)
         self._sink = sink
         self._processes = ProcessSessions()
         self._running: Process | None = None
@@ -54,7 +54,7 @@ class UserShell:
             process = self._processes.spawn(
                 [user_shell(self._environment), self._shell_option, command],
                 cwd=self._cwd,
-                environment=dict(self._environment),
+                environment=self._environment,
                 on_output=printed,
             )
         except (OSError, ValueError) as error:

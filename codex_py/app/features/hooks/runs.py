@@ -3,17 +3,14 @@
 import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, closing, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final
 
 from codex_py.app.features.hooks.answers import Answer, read_answer
 from codex_py.app.features.turn_changes import TurnChanges
-from codex_py.app.model import secret_names
 from codex_py.app.options import SessionSetup
-from codex_py.app.user_programs import user_programs, user_shell
 from codex_py.config.hooks import Hook
-from codex_py.process.guardian import Guardian
-from codex_py.process.piped import PipedProcess
+from codex_py.errors import CodexError
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.calls import shortened
 from codex_py.protocol.events import HookProgress, HookStatus
@@ -26,9 +23,6 @@ from codex_py.protocol.prompts import Note
 
 _GRACE_S: Final = 2.0
 """For hooks in the background when the session ends."""
-_MAX_STDOUT_BYTES: Final = 1 << 20
-"""The rest is read and dropped: no answer is that long."""
-_READ_BYTES: Final = 64 * 1024
 _SHOWN_CHARS: Final = 300
 _MATCHED: Final = ("tool_name", "source", "trigger", "reason", "agent_type")
 """Matchers are compared with the first of these fields that an event has."""
@@ -68,17 +62,6 @@ class HookRuns:
         self._warn = setup.warn
         self._thread = thread
         self._background: set[asyncio.Task[HookRun]] = set()
-        secret = secret_names(setup.config)
-        self._environment = {n: v for n, v in setup.environment.items() if n not in secret}
-        programs = user_programs(setup.config, self._environment, setup.options.add_dirs)
-        if programs.project_cwd is None:
-            # Hooks run in the working directory, where Python would look first.
-            self._environment = programs.environment(self._environment, "PYTHONPATH")
-            self._environment["PYTHONSAFEPATH"] = "1"
-        self._environment["CODEX_HOME"] = str(setup.config.home)
-        self._shell = user_shell(setup.environment)
-        # If this program is killed, it kills the hooks that run.
-        self._guardian = Guardian()
 
     async def run(self, event: str, **fields: Any) -> list[HookRun]:
         """Run the hooks of an event, side by side; those in the background are only started.
@@ -106,14 +89,13 @@ class HookRuns:
 
     async def aclose(self) -> None:
         """Let the hooks in the background end, for a while, and stop the others."""
-        with closing(self._guardian):
-            try:
-                if self._background:
-                    await asyncio.wait(self._background, timeout=_GRACE_S)
-            finally:
-                for task in self._background:
-                    task.cancel()
-                await asyncio.gather(*self._background, return_exceptions=True)
+        try:
+            if self._background:
+                await asyncio.wait(self._background, timeout=_GRACE_S)
+        finally:
+            for task in self._background:
+                task.cancel()
+            await asyncio.gather(*self._background, return_exceptions=True)
 
     async def _run_one(self, hook: Hook, given: Mapping[str, Any]) -> HookRun:
         self._show(hook, "running")
@@ -149,30 +131,19 @@ class HookRuns:
         return nullcontext() if undo is None else undo.changing()
 
     async def _run_command(self, hook: Hook, given: bytes) -> Answer:
-        """Run a command. However this ends, the command and all that it started are killed afterwards."""
         try:
-            process = PipedProcess(
-                self._guardian,
-                [self._shell, "-c", hook.command],
-                cwd=self._thread.settings.cwd,
-                environment={**self._environment, **hook.environment},
+            ran = await self._thread.run_command(
+                hook.command,
+                sandboxed=False,
+                timeout_s=hook.timeout_s,
+                stdin=given,
+                environment=hook.environment,
             )
-        except (OSError, ValueError) as error:
+        except CodexError as error:
             return Answer(failure=f"could not be started: {error}")
-        try:
-            reader, writer = await process.streams(max_line_bytes=_READ_BYTES)
-            # Sent in the background, so that a hook may exit without reading it.
-            writer.write(given)
-            writer.write_eof()
-            stdout = bytearray()
-            while data := await reader.read(_READ_BYTES):
-                stdout += data[: _MAX_STDOUT_BYTES - len(stdout)]
-            await process.exited.wait()
-        finally:
-            await process.stop()
-        assert process.exit_code is not None
-        output = stdout.decode(errors="replace")
-        return read_answer(hook.event, process.exit_code, output, process.stderr_tail())
+        if ran.exit_code is None:
+            raise TimeoutError
+        return read_answer(hook.event, ran.exit_code, ran.stdout, ran.stderr)
 
     def _show(self, hook: Hook, status: HookStatus) -> None:
         # As in Codex, neither those in the background nor those after the end are shown.
