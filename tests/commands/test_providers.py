@@ -125,7 +125,8 @@ def test_a_server_that_refuses_tools_is_tried_with_calls_as_text(place: Workplac
     with server(fine, text_tools=True) as mock:
         place.configure(mock, wire_api="chat")
         findings = findings_of(place)
-    assert findings["tools"] == (False, "'gpt-5.5' does not support tools")
+    works, note = findings["tools"]
+    assert (works, ": 'gpt-5.5' does not support tools, url: http" in note) == (False, True)
     assert findings["text tools"] == (True, "")
 
 

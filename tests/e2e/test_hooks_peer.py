@@ -225,7 +225,7 @@ def test_hooks_read_and_do_what_they_do_in_codex(tmp_path: Path, case: str) -> N
     codex, own = [
         _run(program, place, hooks, replies, config) for program, place in _programs(tmp_path)
     ]
-    if case in {"prompt refused", "prompt stopped"}:
+    if case in {"prompt refused", "prompt stopped", "start stopped"}:
         # A script could not tell it from an answer.
         assert (own.code, codex.code) == (3, 0)
         own = replace(own, code=0)

@@ -143,9 +143,9 @@ def test_a_tool_that_the_service_refuses_costs_no_other(place: Workplace) -> Non
     assert offered[0][0]["parameters"] == schema
     assert offered[1:] == [[plain], [plain], []]
     told = [item["message"] for item in outcome.items if item["type"] == "error"]
-    assert told == [
-        f"The provider refuses the tool `mcp__fails__fails`, {remedy}: "
-        "Invalid schema for function 'mcp__fails__fails': no"
+    assert [text.partition(", url: ")[0] for text in told] == [
+        f"The provider refuses the tool `mcp__fails__fails`, {remedy}: unexpected status 400 Bad "
+        "Request: Invalid schema for function 'mcp__fails__fails': no"
         for remedy in ("its schema is now part of its description", "it is left out")
     ]
 

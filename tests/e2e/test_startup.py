@@ -80,7 +80,8 @@ def imports_before_the_request(place: Workplace, folder: Path, *options: str) ->
     with ScriptedServer() as unused, socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(120)
         port = listener.getsockname()[1]
-        place.configure(unused, base_url=f"http://127.0.0.1:{port}/v1")
+        # The window of an unknown model is a guess, which refuses no prompt.
+        place.configure(unused, model="unknown", base_url=f"http://127.0.0.1:{port}/v1")
         with prompt.open("rb") as stdin, errors.open("wb") as stderr:
             program = place.start(
                 *("-c", "model_context_window=10000000"),

@@ -362,7 +362,7 @@ async def before_prompt(prompt):
         raise PromptRefused("it has a password in it")
     return ()
 def refusing(_): return lambda _: Extension(before_prompt=before_prompt)
-table._FEATURES = (*table._FEATURES, (lambda _: True, refusing))
+table._FEATURES = (*table._FEATURES, (lambda _: True, "__main__:refusing"))
 from codex_py.__main__ import main
 main()
 """
