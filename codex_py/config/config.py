@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from codex_py.config.budget import Budget, configured_budget
 from codex_py.config.check import kind_of, lookup, without_effect
@@ -35,6 +35,12 @@ _T = TypeVar("_T", SandboxLimits, SandboxPolicy, ShellEnvironmentPolicy)
 WebSearchMode: TypeAlias = Literal["disabled", "cached", "indexed", "live"]
 
 
+def value_of(key: str | None = None) -> Any:
+    """A field that is the value of a key, by default the one of its own name. `KEYS` has the key's kind, which is the
+    field's type, and its default."""
+    return field(metadata={"key": key})
+
+
 @frozen(kw_only=True)
 class Config:
     """Names and meanings are those of the keys in `config.toml`; None stands for an unset key."""
@@ -48,42 +54,42 @@ class Config:
     project_trust: ProjectTrust
     """Whether the files of its `.codex` folders are used, and the contents of those that are."""
 
-    model: str
+    model: str = value_of()
     """Without its provider, where the setting is `provider/model`."""
-    model_provider: str
+    model_provider: str = value_of()
     model_providers: Mapping[str, Mapping[str, Any]]
     """Tables as the user wrote them; a built-in provider is among them only if the user sets something of it."""
-    oss_provider: str | None
-    openai_base_url: str | None
-    model_context_window: int | None
-    model_max_output_tokens: int | None
+    oss_provider: str | None = value_of()
+    openai_base_url: str | None = value_of()
+    model_context_window: int | None = value_of()
+    model_max_output_tokens: int | None = value_of()
     """For every request; None: as the provider and the model need it."""
-    model_auto_compact_token_limit: int | None
-    model_reasoning_effort: str | None
-    plan_mode_reasoning_effort: str | None
+    model_auto_compact_token_limit: int | None = value_of()
+    model_reasoning_effort: str | None = value_of()
+    plan_mode_reasoning_effort: str | None = value_of()
     """None: as in any other turn."""
-    model_reasoning_summary: str | None
-    model_verbosity: str | None
-    model_catalog_json: Path | None
+    model_reasoning_summary: Literal["auto", "concise", "detailed", "none"] | None = value_of()
+    model_verbosity: Literal["low", "medium", "high"] | None = value_of()
+    model_catalog_json: Path | None = value_of()
     model_fallbacks: tuple[tuple[str, str], ...]
     """Providers and models that take over, in this order, if one fails."""
     model_prices: Mapping[str, Mapping[str, float | str]]
     """Dollars for a million tokens by model: `input`, `cached_input`, `output`; and `same_as`, a known model."""
-    service_tier: str | None
-    tool_choice: str
+    service_tier: str | None = value_of()
+    tool_choice: str = value_of()
     """See `ToolChoice.parse`."""
-    parallel_tool_calls: bool | None
+    parallel_tool_calls: bool | None = value_of()
     """None: as the catalogue says of the model."""
 
     base_instructions: str | None
     """The contents of `model_instructions_file`, or `instructions`."""
-    developer_instructions: str | None
+    developer_instructions: str | None = value_of()
     compact_prompt: str | None
-    include_permissions_instructions: bool
-    include_environment_context: bool
-    include_collaboration_mode_instructions: bool
-    project_doc_max_bytes: int
-    project_doc_fallback_filenames: tuple[str, ...]
+    include_permissions_instructions: bool = value_of()
+    include_environment_context: bool = value_of()
+    include_collaboration_mode_instructions: bool = value_of()
+    project_doc_max_bytes: int = value_of()
+    project_doc_fallback_filenames: tuple[str, ...] = value_of()
 
     approval_policy: AskForApproval | None
     sandbox_mode: SandboxMode | None
@@ -93,30 +99,32 @@ class Config:
     sandbox_limits: SandboxLimits
 
     shell_environment: ShellEnvironmentPolicy
-    allow_login_shell: bool
+    allow_login_shell: bool = value_of()
     budget: Budget
     """The limits of a run. A project can only tighten them."""
-    tool_output_token_limit: int | None
-    background_terminal_max_timeout_ms: int
+    tool_output_token_limit: int | None = value_of()
+    background_terminal_max_timeout_ms: int = value_of("background_terminal_max_timeout")
     web_search: WebSearchMode
     web_search_options: Mapping[str, Any]
     """`[tools.web_search]`: `context_size`, `allowed_domains`, `location`."""
-    update_plan_enabled: bool | None
-    request_user_input_enabled: bool | None
+    update_plan_enabled: bool | None = value_of("tools.update_plan.enabled")
+    request_user_input_enabled: bool | None = value_of(
+        "tools.experimental_request_user_input.enabled"
+    )
     mcp_servers: Mapping[str, McpServerConfig]
     mcp_oauth_credentials_store: StoreKind
-    mcp_oauth_callback_port: int | None
+    mcp_oauth_callback_port: int | None = value_of()
     """To which a browser comes back from a login; None for any free one."""
-    mcp_oauth_callback_url: str | None
+    mcp_oauth_callback_url: str | None = value_of()
     """Where a browser is sent instead, for instance to a proxy in front of this machine."""
 
     plugins: tuple[Plugin, ...]
     """By name. Only their MCP servers are in the layers."""
-    notify: tuple[str, ...] | None
-    patch_ambiguous: Literal["first", "refuse"]
+    notify: tuple[str, ...] | None = value_of()
+    patch_ambiguous: Literal["first", "refuse"] = value_of("patch.ambiguous")
     """For a hunk that fits several places."""
-    history_persistence: Literal["save-all", "none"]
-    hide_agent_reasoning: bool
+    history_persistence: Literal["save-all", "none"] = value_of("history.persistence")
+    hide_agent_reasoning: bool = value_of()
     features: Mapping[str, Any]
 
     layers: Layers
@@ -190,16 +198,6 @@ def load_config(
     return _config(layers)
 
 
-_KEYS: Final = {
-    "background_terminal_max_timeout_ms": "background_terminal_max_timeout",
-    "history_persistence": "history.persistence",
-    "patch_ambiguous": "patch.ambiguous",
-    "update_plan_enabled": "tools.update_plan.enabled",
-    "request_user_input_enabled": "tools.experimental_request_user_input.enabled",
-}
-"""The keys of those fields of `Config` that have other names."""
-
-
 def _config(layers: Layers) -> Config:
     values = layers.merged()
     tables: Mapping[str, Any] = values.get("model_providers", {})
@@ -211,51 +209,52 @@ def _config(layers: Layers) -> Config:
         return cls(**given, **{name: _value(values, f"{key}.{name}") for name in names})
 
     servers, server_warnings = mcp_servers(values.get("mcp_servers", {}))
-    searching: Any = values.get("tools", {}).get("web_search")
+    searching: Any = values.get("tools", {}).get("web_search", {})
     sandbox_mode, sandbox_warnings = chosen_sandbox_mode(layers)
-    settings: dict[str, Any] = {
-        "home": layers.home,
-        "cwd": layers.cwd,
-        "project_root": layers.project_root,
-        "inside_git": inside_git(layers.cwd),
-        "trust": layers.trust,
-        "project_trust": layers.project_trust,
-        "model_fallbacks": _fallbacks(layers, values),
-        "model_providers": tables,
-        "model_prices": values.get("model_prices", {}),
-        "budget": configured_budget(layers),
-        "base_instructions": _text(layers, "model_instructions_file", "instructions"),
-        "compact_prompt": _text(layers, "experimental_compact_prompt_file", "compact_prompt"),
-        "approval_policy": _approval(values.get("approval_policy")),
-        "sandbox_mode": sandbox_mode,
-        "sandbox_workspace_write": section(
+    return Config(
+        home=layers.home,
+        cwd=layers.cwd,
+        project_root=layers.project_root,
+        inside_git=inside_git(layers.cwd),
+        trust=layers.trust,
+        project_trust=layers.project_trust,
+        model_fallbacks=_fallbacks(layers, values),
+        model_providers=tables,
+        model_prices=values.get("model_prices", {}),
+        budget=configured_budget(layers),
+        base_instructions=_text(layers, "model_instructions_file", "instructions"),
+        compact_prompt=_text(layers, "experimental_compact_prompt_file", "compact_prompt"),
+        approval_policy=_approval(values.get("approval_policy")),
+        sandbox_mode=sandbox_mode,
+        sandbox_workspace_write=section(
             SandboxPolicy, "sandbox_workspace_write", mode="workspace-write", is_final=False
         ),
-        "sandbox_limits": section(SandboxLimits, "sandbox_limits"),
-        "shell_environment": section(ShellEnvironmentPolicy, "shell_environment_policy"),
+        sandbox_limits=section(SandboxLimits, "sandbox_limits"),
+        shell_environment=section(ShellEnvironmentPolicy, "shell_environment_policy"),
         # The old switch `tools.web_search = false` still turns it off.
-        "web_search": values.get(
+        web_search=values.get(
             "web_search", "disabled" if searching is False else DEFAULTS["web_search"]
         ),
-        "web_search_options": searching if isinstance(searching, dict) else {},
-        "mcp_servers": servers,
-        "mcp_oauth_credentials_store": values.get("mcp_oauth_credentials_store", "auto"),
-        "plugins": layers.plugins,
-        "features": values.get("features", {}),
-        "layers": layers,
-        "values": values,
-        "warnings": (
+        web_search_options={} if isinstance(searching, bool) else searching,
+        mcp_servers=servers,
+        mcp_oauth_credentials_store=values.get("mcp_oauth_credentials_store", "auto"),
+        plugins=layers.plugins,
+        features=values.get("features", {}),
+        layers=layers,
+        values=values,
+        warnings=(
             *layers.warnings,
             *sandbox_warnings,
             *server_warnings,
             *without_effect(values),
         ),
-        "unenforced": unenforced(layers),
-    }
-    for each in fields(Config):
-        if each.name not in settings:
-            settings[each.name] = _value(values, _KEYS.get(each.name, each.name))
-    return Config(**settings)
+        unenforced=unenforced(layers),
+        **{
+            each.name: _value(values, each.metadata["key"] or each.name)
+            for each in fields(Config)
+            if "key" in each.metadata
+        },
+    )
 
 
 def _fallbacks(layers: Layers, values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

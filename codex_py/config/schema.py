@@ -2,11 +2,11 @@
 
 The keys are those that Codex 0.169 accepts with `--strict-config`. Those that this program does not use are
 here too, so that a file written for Codex is accepted. A new key is one line here, or a word in a line of keys that
-are alike; `Config` has a field of the same name if the program reads it.
+are alike; `Config` has a field for it if the program reads it.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from codex_py.config.tables import (
     FEATURES_WITH_SETTINGS,
@@ -27,10 +27,9 @@ from codex_py.config.tables import (
     feature_names,
     unused,
 )
-from codex_py.protocol.approval import DEFAULT_LIMITS
+from codex_py.protocol.approval import DEFAULT_LIMITS, ApprovalKind, ApprovalPolicy, SandboxMode
 
 _SWITCH_OR_TABLE: Final = AnyOf(("boolean", "table"))
-_GRANULAR: Final = "sandbox_approval rules mcp_elicitations request_permissions skill_approval"
 
 KEYS: Final[Table] = {
     # The model.
@@ -67,8 +66,8 @@ KEYS: Final[Table] = {
     # What it may do.
     "approval_policy": AnyOf(
         (
-            ("untrusted", "on-failure", "on-request", "never"),
-            {"granular": alike("boolean", _GRANULAR)},
+            tuple(ApprovalPolicy),
+            {"granular": dict.fromkeys(get_args(ApprovalKind), "boolean")},
         )
     ),
     "approvals_reviewer": ("user", "auto_review", "guardian_subagent"),
@@ -76,7 +75,7 @@ KEYS: Final[Table] = {
         "policy": "string",
         "circuit_break_action": unused(("default", "strict"), "default"),
     },
-    "sandbox_mode": ("read-only", "workspace-write", "danger-full-access"),
+    "sandbox_mode": get_args(SandboxMode),
     "sandbox_workspace_write": {
         "writable_roots": Setting(["path"], default=[]),
         "network_access": Setting("boolean", default=False),

@@ -1,0 +1,51 @@
+from dataclasses import fields
+from pathlib import Path
+from types import EllipsisType, NoneType
+from typing import Any, get_args
+
+import pytest
+
+from codex_py.config.check import kind_of
+from codex_py.config.config import Config
+from codex_py.config.schema import DEFAULTS
+from codex_py.config.tables import Kind
+
+_KINDS: dict[type, tuple[str, ...]] = {
+    bool: ("boolean",),
+    int: ("integer", "count", "limit"),
+    str: ("string",),
+    Path: ("path",),
+}
+_KEYS = {
+    each.name: each.metadata["key"] or each.name
+    for each in fields(Config)
+    if "key" in each.metadata
+}
+
+
+@pytest.mark.parametrize("name", _KEYS)
+def test_a_field_has_the_type_of_its_key(name: str):
+    kind = kind_of(tuple(_KEYS[name].split(".")))
+    (annotation,) = (each.type for each in fields(Config) if each.name == name)
+    assert kind in _kinds(annotation)
+
+
+@pytest.mark.parametrize("name", _KEYS)
+def test_a_field_may_be_none_if_its_key_has_no_default(name: str):
+    (annotation,) = (each.type for each in fields(Config) if each.name == name)
+    assert (NoneType in get_args(annotation)) == (_KEYS[name] not in DEFAULTS)
+
+
+def _kinds(annotation: Any) -> list[Kind]:
+    """The kinds of keys whose values have a type, with None or without it."""
+    if annotation in _KINDS:
+        return [*_KINDS[annotation]]
+    match get_args(annotation):
+        case (str(), *_) as choices:
+            return [choices]
+        case (element, EllipsisType()):
+            return [[kind] for kind in _kinds(element)]
+        case (given, _):
+            return _kinds(given)
+        case _:
+            raise AssertionError(f"no key has values of the type {annotation}")
