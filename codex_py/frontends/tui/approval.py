@@ -177,11 +177,12 @@ def _options(request: ApprovalRequest) -> list[Option[_Answer]]:
     session = f"Yes, and do not ask again for {_KINDS[request.kind][1]} in this session"
     options = [Option[_Answer]("Yes, proceed", ReviewDecision.APPROVED, "y")]
     if request.can_last:
-        options.append(Option[_Answer](session, ReviewDecision.APPROVED_FOR_SESSION, "a"))
+        answer = ReviewDecision.APPROVED_FOR_SESSION
+        options.append(Option[_Answer](session, answer, "a", lasts=True))
     if request.prefix is not None:
         words = printable(" ".join(request.prefix))[:100]
         label = f"Yes, and do not ask again for commands that start with `{words}`"
-        options.append(Option[_Answer](label, ReviewDecision.APPROVED_WITH_RULE, "p"))
+        options.append(Option[_Answer](label, ReviewDecision.APPROVED_WITH_RULE, "p", lasts=True))
     options += [
         Option[_Answer]("No, and say what to do instead", None, "f"),
         Option[_Answer]("No, and stop here", ReviewDecision.ABORT, "n"),

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -35,7 +35,8 @@ T = TypeVar("T")
 _WORD_S = 0.3
 """Between the letters of a word that is being typed there is less."""
 _SLOW_WORD_S = 0.8
-"""The same for one who types slowly. Only questions of the agent are so many that waiting longer is a burden."""
+"""The same for one who types slowly. Only questions of the agent are so many that waiting longer is a burden, unless the
+answer lasts."""
 _BY_ARROWS = "The arrows and Enter answer; text goes to your prompt"
 _FIELD_ROWS = 6
 _MARGIN = len("> 1. ")
@@ -54,6 +55,7 @@ class Panel(Generic[T]):
         hint: its keys, for the line below; empty if it shows them itself.
         by_letter: something that is typed may answer, not only the arrows and Enter.
         is_asked: the agent asks, not a command of the user.
+        lasting: letters that answer for longer than this question.
         changed: is called when there is something new to draw.
         postpone: closes the panel; the text goes to the prompt.
     """
@@ -61,6 +63,7 @@ class Panel(Generic[T]):
     hint = ""
     by_letter = True
     is_asked = False
+    lasting: Set[str] = frozenset()
     container: AnyContainer
     changed: Callable[[], None]
     postpone: Callable[[str], None]
@@ -97,7 +100,8 @@ class Panel(Generic[T]):
                 self.forget_letter()
                 act()
 
-            wait_s = _WORD_S if self.is_asked else _SLOW_WORD_S
+            is_quick = self.is_asked and event.data not in self.lasting
+            wait_s = _WORD_S if is_quick else _SLOW_WORD_S
             self._letter = event.data
             self._timer = asyncio.get_running_loop().call_later(wait_s, take_effect)
 
@@ -138,6 +142,8 @@ class Option(Generic[T]):
     """A single key that takes it at once."""
     note: str = ""
     """Stands behind the label, dimmed."""
+    lasts: bool = False
+    """It answers more than this question."""
 
 
 class Choice(Panel[T]):
@@ -171,6 +177,7 @@ class Choice(Panel[T]):
         self._answers_from = time.monotonic() + (_WORD_S if waits else 0)
         self._question = question
         self._options = options
+        self.lasting = {key for n, o in enumerate(options, 1) if o.lasts for key in (str(n), o.key)}
         self._selected = default
         self._print_all = show_all
         keys = self.keys
@@ -237,7 +244,7 @@ class Choice(Panel[T]):
 
 def yes_or_no(question: Fragments, yes: str, no: str, *, by_letter: bool = True) -> Choice[bool]:
     """A question whose default is no."""
-    answers = [Option(yes, True, "y"), Option(no, False, "n")]
+    answers = [Option(yes, True, "y", lasts=True), Option(no, False, "n")]
     panel = Choice(question, answers, cancelled=False, default=1)
     if not by_letter:
         panel.refuse_letters()

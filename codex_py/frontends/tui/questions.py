@@ -286,8 +286,10 @@ class PlanOffer:
 
     async def _ask(self, plan: str) -> None:
         options: list[Option[Begin | None]] = [
-            Option("Yes, implement this plan", "here", "y", "leaves Plan mode"),
-            Option("Yes, in a new conversation", "afresh", "f", "it knows the plan alone"),
+            Option("Yes, implement this plan", "here", "y", "leaves Plan mode", lasts=True),
+            Option(
+                "Yes, in a new conversation", "afresh", "f", "it knows the plan alone", lasts=True
+            ),
             Option("No, stay in Plan mode", None, "n", "say what is to be different"),
         ]
         question = "Implement this plan?"

@@ -80,6 +80,22 @@ def told(server: ScriptedServer, number: int) -> list[str]:
     ]
 
 
+@pytest.mark.parametrize("word", ["first", "you"])
+def test_a_word_that_is_typed_slowly_begins_no_plan(start: Start, word: str) -> None:
+    with ScriptedServer([says(PLAN)]) as server:
+        program = start(server)
+        planning(program)
+        program.wait_for(OFFER)
+        program.wait_for("Yes, implement this plan")
+        program.type(word[0])
+        program.settle(0.37)
+        program.type(word[1:])
+        program.wait_for(f"\u203a {word}\n")
+        program.wait_for("(Tab to answer)")
+        assert len(server.requests) == 1
+        assert ON in program.text
+
+
 @pytest.mark.parametrize(("columns", "rows"), SIZES)
 def test_a_question_and_the_offer_fit_each_screen(start: Start, columns: int, rows: int) -> None:
     with ScriptedServer([ASKS, says(PLAN)]) as server:

@@ -11,7 +11,7 @@ from codex_py.frontends.tui.commands.settings import SETTINGS
 from codex_py.testing import ev_completed, ev_function_call
 from codex_py.testing.events import Event
 from tests.frontends.tui.terminals import IDLE, Start
-from tests.frontends.tui.test_approval import says
+from tests.frontends.tui.test_approval import QUESTION, asks, says
 from tests.frontends.tui.test_hooks import states, write_hooks
 from tests.support.program import Workplace
 from tests.support.pty_program import PtyProgram
@@ -142,6 +142,34 @@ def test_a_word_that_begins_with_the_letter_of_an_answer_is_none(start: Start) -
         program.type("onder")
         program.wait_for("\u203a yonder\n")
         assert "Archived" not in program.text
+
+
+@pytest.mark.parametrize("letter", ["a", "p"])
+def test_a_word_that_is_typed_slowly_allows_nothing_that_lasts(
+    start: Start, place: Workplace, letter: str
+) -> None:
+    with ScriptedServer([asks("touch made", prefix_rule=["touch"])]) as server:
+        program = start(server, "Make it.")
+        program.wait_for(QUESTION)
+        program.wait_for(f"({letter})")
+        program.type(letter)
+        program.settle(0.37)
+        program.type(" file")
+        wait_for_draft(program, f"{letter} file")
+        program.wait_for("(Tab to answer)")
+        assert not (place.cwd / "made").exists()
+
+
+def test_a_word_that_is_typed_slowly_trusts_no_folder(start: Start, place: Workplace) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server, trusted=False)
+        program.wait_for("Do you trust what is in")
+        program.type("y")
+        program.settle(0.37)
+        program.type("ou")
+        wait_for_draft(program, "you")
+        program.wait_for("(Tab to answer)")
+        assert "trusted" not in (place.home / "config.toml").read_text("utf-8")
 
 
 @pytest.mark.parametrize("command", ["delete", "permissions"])

@@ -64,7 +64,7 @@ def _question(count: int) -> Choice[str]:
     text = f"\n\n{hooks} new or changed. A hook that you trust can run outside the sandbox."
     answers = [
         Option("Review hooks", "review"),
-        Option("Trust all and continue", "trust"),
+        Option("Trust all and continue", "trust", lasts=True),
         Option("Continue without trusting (hooks will not run)", "skip"),
     ]
     return Choice([("bold", _NEW), ("", text)], answers, cancelled="skip")
