@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from prompt_toolkit import layout
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.input import create_input
 from prompt_toolkit.layout.controls import FormattedTextControl
 
@@ -146,9 +147,13 @@ def _other_half() -> Callable[[Surface], LoadedHalf]:
 
 
 def _layout(surface: Surface) -> layout.AnyContainer:
-    composer = layout.Window(height=0)
     if surface.launch.replay is None:
         composer = composer_window(surface.composer, surface.screen)
+    else:
+        # It has the focus between questions, and what is typed there holds up none.
+        buffer = surface.composer.buffer
+        buffer.on_text_changed += Buffer.reset
+        composer = layout.Window(layout.BufferControl(buffer), height=0)
     return layout.HSplit(
         [
             layout.Window(
