@@ -213,6 +213,16 @@ def test_a_tape_that_does_not_fit_on_the_disk_fails_the_run_with_a_sentence(
     assert program.returncode == 1
 
 
+def test_another_request_than_the_recorded_one_is_not_a_refusal(place: Workplace) -> None:
+    with ScriptedServer([DONE]) as server:
+        assert place.run(server, "--record", "tape", "go").code == 0
+        outcome = place.run(server, "--replay", "tape", "--disable", "multi_agent", "go")
+    # It names a type of tools, as servers do that refuse it.
+    assert "'namespace'" in outcome.error["message"]
+    assert (outcome.code, outcome.error["code"]) == (1, "tape")
+    assert [item for item in outcome.items if item["type"] == "error"] == []
+
+
 def damaged(data: bytes, how: str) -> bytes:
     lines = data.splitlines(keepends=True)
     match how:

@@ -167,6 +167,9 @@ class ModelChain:
     def _is_remedied(self, error: ModelError, prompt: Prompt) -> bool:
         """Change what is sent to the provider in use, if that is what it wants."""
         link = self._link
+        if error.code == "tape":
+            # It quotes the request.
+            return False
         if error.code == "invalid_encrypted_content" or "encrypted content" in str(error).lower():
             new = {
                 item: without_maker(item)
