@@ -7,9 +7,8 @@ What a command in the background changes after a turn has ended belongs to the n
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager, nullcontext
-from functools import partial
-from typing import Any, Final, TypeVar
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import Any, Final
 
 from codex_py.app.options import SessionSetup
 from codex_py.app.session_tools import SessionTools
@@ -20,8 +19,6 @@ from codex_py.protocol.event_items import CommandExecution
 from codex_py.protocol.events import Event, FilesPatched, ItemCompleted, ItemStarted
 from codex_py.protocol.extension import Extension, Thread, TurnStart
 from codex_py.protocol.tools import COMMAND_TOOLS, ToolOutput
-
-T = TypeVar("T")
 
 _MAX_SHARE: Final = 0.1
 """The largest part of a turn's time that is spent on copies between its calls."""
@@ -79,26 +76,23 @@ class TurnChanges:
         self._loaded()
 
         async def dispatch(use: ToolUse) -> ToolOutput:
-            paths = changed_paths(use)
-            # Patches say what they change, and those that do not are refused.
-            if paths is not None or use.call.tool_name == "apply_patch":
-                changes = self.changing(is_known=True) if paths else nullcontext()
-            else:
-                is_command = use.call.tool_name in {*COMMAND_TOOLS, "write_stdin"}
-                is_confined, policy = self._is_confined(use), use.context.sandbox_policy
-                is_poll = use.call.tool_name == "write_stdin" and not use.params.chars
-                cannot_change = is_command and is_confined and policy.mode == "read-only"
-                changes = (
-                    nullcontext()
-                    if is_poll or cannot_change
-                    else self.changing(
-                        is_command=is_command, is_confined=is_command and is_confined
-                    )
-                )
-            async with changes:
+            async with self._changing_by(use):
                 return await inner(use)
 
         return dispatch
+
+    def _changing_by(self, use: ToolUse) -> AbstractAsyncContextManager[None]:
+        paths, name = changed_paths(use), use.call.tool_name
+        # Patches say what they change, and those that do not are refused.
+        if paths is not None or name == "apply_patch":
+            return self.changing(is_known=True) if paths else nullcontext()
+        if name not in {*COMMAND_TOOLS, "write_stdin"}:
+            return self.changing()
+        is_confined = self._is_confined(use)
+        is_poll = name == "write_stdin" and not use.params.chars
+        if is_poll or (is_confined and use.context.sandbox_policy.mode == "read-only"):
+            return nullcontext()
+        return self.changing(is_command=True, is_confined=is_confined)
 
     @asynccontextmanager
     async def changing(
@@ -141,11 +135,11 @@ class TurnChanges:
             self._settle()
             if is_known:
                 # Before the first file becomes part of a turn that was cut off.
-                await _to_its_end(asyncio.to_thread(recorder.recover))
+                await _in_thread(recorder.recover)
             elif not recorder.has_copy:
-                await _to_its_end(asyncio.to_thread(recorder.copy))
+                await _in_thread(recorder.copy)
             elif self._may_copy:
-                await _to_its_end(asyncio.to_thread(self._make_copy))
+                await _in_thread(self._make_copy)
             if toolbox is not None:
                 self._toolboxes.add(toolbox)
             recorder.will_run(is_confined=is_confined or is_known)
@@ -175,10 +169,13 @@ class TurnChanges:
         return all(toolbox.is_idle for toolbox in self._toolboxes)
 
     @property
+    def _is_quiet(self) -> bool:
+        return not self._running and self._is_idle
+
+    @property
     def _may_copy(self) -> bool:
         since_s = time.monotonic() - self._copied_at_s
-        is_quiet = not self._running and self._is_idle
-        return is_quiet and self._copy_took_s < since_s * _MAX_SHARE
+        return self._is_quiet and self._copy_took_s < since_s * _MAX_SHARE
 
     def _make_copy(self) -> None:
         started_s = time.monotonic()
@@ -188,8 +185,8 @@ class TurnChanges:
 
     async def _copy(self) -> None:
         async with self._lock:
-            if not self._running and self._is_idle:
-                await _to_its_end(asyncio.to_thread(self._make_copy))
+            if self._is_quiet:
+                await _in_thread(self._make_copy)
 
     @asynccontextmanager
     async def _around_turn(self, turn: TurnStart) -> AsyncGenerator[None]:
@@ -206,25 +203,16 @@ class TurnChanges:
             await self._copying
             self._copying = None
         self._settle()
-        end = partial(
-            self._loaded().end_turn,
-            len(self._thread.past_prompts()),
-            is_new=turn.prompt is not None,
-            is_kept=self._is_on and self._top is self,
-        )
+        recorder, prompts = self._loaded(), len(self._thread.past_prompts())
+        options = {"is_new": turn.prompt is not None, "is_kept": self._is_on and self._top is self}
         try:
-            self._diff = await self._in_thread(end)
-            if self._loaded().loss is not None:
-                self._thread.warn(
-                    f"What commands changed in this turn cannot be undone: {self._loaded().loss}."
-                )
+            async with self._lock:
+                self._diff = await asyncio.to_thread(recorder.end_turn, prompts, **options)
+            if recorder.loss is not None:
+                lost = f"What commands changed in this turn cannot be undone: {recorder.loss}."
+                self._thread.warn(lost)
         except (CodexError, OSError) as error:
             self._thread.warn(f"What this turn changed cannot be undone: {error}")
-
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Run work of the recorder in a thread, one piece at a time."""
-        async with self._lock:
-            return await _to_its_end(asyncio.to_thread(work))
 
     def _turn_facts(self) -> Mapping[str, Any]:
         return {"diff": self._diff} if self._diff else {}
@@ -258,7 +246,11 @@ class TurnChanges:
         return None if self._thread is None else self._thread.feature(SessionTools)
 
 
-async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
+async def _in_thread(work: Callable[[], None]) -> None:
+    await _to_its_end(asyncio.to_thread(work))
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
     """Await work that cannot be stopped, such as that of a thread: a cancellation waits for its end."""
     working = asyncio.create_task(work)
     cancelled: asyncio.CancelledError | None = None
@@ -269,4 +261,4 @@ async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
             cancelled = error
     if cancelled is not None:
         raise cancelled
-    return working.result()
+    working.result()

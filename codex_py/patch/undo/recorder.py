@@ -10,13 +10,11 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.filesystem.private import lock
 from codex_py.patch.diff.turn_diff import NetChanges
-from codex_py.patch.files.change import Entry, TurnOfEntry
+from codex_py.patch.files.change import TurnOfEntry
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.copies.changes import changes_between
@@ -24,8 +22,8 @@ from codex_py.patch.undo.copies.lives import Lives, Writer
 from codex_py.patch.undo.copies.snapshots import Snapshot, snapshots_of
 from codex_py.patch.undo.copies.store import SnapshotError
 from codex_py.patch.undo.entries import Entries
-from codex_py.patch.undo.running_turns import TurnRecord, recover_turns
-from codex_py.patch.undo.turn_entry import turn_entry
+from codex_py.patch.undo.running_turns import RunningTurn, TurnRecord, recover_turns
+from codex_py.patch.undo.turn_entry import turn_entry, where_written
 from codex_py.protocol.patched_file import PatchedFile
 
 _TRY_AGAIN_S: Final = 24 * 3600
@@ -74,13 +72,8 @@ class TurnRecorder:
         self._later = NetChanges()
         """Changes of patches since the last copy. The next copy shows them too, if they are in the work tree."""
         self._patches: list[int] = []
-        self._earlier = 0
-        """How many of them the first copy has."""
-        self._before: Snapshot | None = None
-        self._record: int | None = None
-        """Descriptor of the locked file."""
+        self._running: RunningTurn | None = None
         self._last: _Copy | None = None
-        self._began = 0.0
         self._known_entries = 0
         """Entries of the journal up to this number are older than the turn."""
         self._is_confined = True
@@ -90,8 +83,8 @@ class TurnRecorder:
         self._lives.forget()
         self._folders: list[str] = []
         self._unkept: dict[str, None] = {}
-        self._writers: dict[str, Writer] = {}
-        """By path, of what patches do not explain."""
+        self._unsure: set[str] = set()
+        """Paths of changes that somebody else may have made."""
         self._of_others: dict[str, None] = {}
         self._switched: tuple[str, str] | None = None
         """The branches, if somebody else switched from one to the other."""
@@ -99,25 +92,26 @@ class TurnRecorder:
     @property
     def is_open(self) -> bool:
         """True if this turn has changes, or may have."""
-        return self._before is not None or bool(self._patches) or not self._net.is_empty
+        return self._running is not None or bool(self._patches) or not self._net.is_empty
 
     @property
     def has_copy(self) -> bool:
         """True if the changes of commands are recorded, or cannot be."""
-        return self._before is not None or self._gave_up
+        return self._running is not None or self._gave_up
 
     def patched(self, files: Sequence[PatchedFile], number: int | None) -> None:
-        """Add a patch that was written. `number`: that of its entry in the journal; None if it has none."""
+        """Add a patch that was written. `number`: of its entry in the journal; None if it has none."""
         self._has_run = True
         # A patch that changes folders alone stays an entry of its own.
         if number is not None and files:
             self._patches.append(number)
-            self._write_record()
+            if self._running is not None:
+                self._running.add(number)
             with suppress(DamagedEntry):
                 entry = self._journal.read(number, with_contents=False)
                 self._folders += entry.made
-                files = _where_written(files, entry)
-        (self._net if self._before is None else self._later).add(files)
+                files = where_written(files, entry)
+        (self._net if self._running is None else self._later).add(files)
 
     def will_run(self, *, is_confined: bool) -> None:
         """Something will run that may change files. `is_confined`: but not the folder of the repository."""
@@ -125,12 +119,11 @@ class TurnRecorder:
         self._is_confined &= is_confined
 
     def begin_life(self) -> None:
-        """It begins to run."""
+        """It begins to run. `end_life`: nothing runs any more that may change files."""
         self._has_run = True
         self._lives.begin()
 
     def end_life(self) -> None:
-        """Nothing runs any more that may change files."""
         self._lives.end()
 
     def recover(self) -> None:
@@ -140,7 +133,7 @@ class TurnRecorder:
 
     def copy(self) -> None:
         """Copy the work tree, and record what has changed since the last copy. If that fails, `undo_problem` says why."""
-        if self._before is not None:
+        if self._running is not None:
             with suppress(SnapshotError, OSError):
                 self._add_copy()
         elif not self._gave_up:
@@ -154,21 +147,14 @@ class TurnRecorder:
             return
         try:
             self.recover()
-            self._earlier = len(self._patches)
-            self._began = time.time()
+            began = time.time()
             self._known_entries = max(self._journal.numbers(), default=0)
             self._last = self._copied()
-            self._before = self._last.snapshot
-            flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-            new = self._record_path.with_suffix(".new")
-            self._record = os.open(new, flags, 0o600)
-            lock(self._record, 0)
-            self._write_record()
-            # Others see it whole and locked.
-            new.rename(self._record_path)
+            root, before = str(self._snapshots.root), self._last.snapshot
+            record = TurnRecord(root, str(self._cwd), self._thread_id, before, [], began)
+            self._running = RunningTurn(record, self._snapshots.store.path)
             problem.unlink(missing_ok=True)
         except (SnapshotError, OSError) as error:
-            self._before = None
             self._give_up(error)
 
     def _give_up(self, error: SnapshotError | OSError) -> None:
@@ -176,14 +162,15 @@ class TurnRecorder:
         problem = self._snapshots.store.path / _PROBLEM
         with suppress(OSError):
             problem.write_text(f"{error}", encoding="utf-8")
-            was_possible = self._before is not None
-            if was_possible or not (isinstance(error, SnapshotError) and error.is_too_large):
+            is_too_large = isinstance(error, SnapshotError) and error.is_too_large
+            if self._running is not None or not is_too_large:
                 # The next session tries again: one turn must not turn the undo of later ones off.
                 os.utime(problem, (0, 0))
 
     def _copied(self) -> "_Copy":
         branch, began_ns = self._snapshots.branch(), self._lives.now_ns()
-        return _Copy(self._snapshots.take(self._before), began_ns, branch)
+        before = self._running and self._running.record.before
+        return _Copy(self._snapshots.take(before), began_ns, branch)
 
     def _add_copy(self) -> None:
         assert self._last is not None
@@ -201,8 +188,7 @@ class TurnRecorder:
         written = self._written_by_others() if changes.files else dict[str, bytes | None]()
         is_switched = old.branch != new.branch
         for file in changes.files:
-            path, patch = str(file.path), patched.get(file.path)
-            writer = Writer.ANOTHER
+            path, patch, writer = str(file.path), patched.get(file.path), Writer.ANOTHER
             if has_run and (path not in written or written[path] != file.new):
                 writer = self._lives.writer(file.path, old.began_ns, new.began_ns)
             if writer is Writer.ANOTHER:
@@ -217,12 +203,13 @@ class TurnRecorder:
                 # The edit stays: an undo goes back to it, and not further.
                 self._net.forget(file.path)
             self._net.add([file])
+            self._unsure.discard(path)
             if patch is not None and patch.new == file.new:
-                self._writers.pop(path, None)
-            else:
-                self._writers[path] = Writer.UNSURE if is_switched else writer
-                if is_switched and self._is_confined:
-                    self._switched = old.branch, new.branch
+                continue
+            if is_switched or writer is Writer.UNSURE:
+                self._unsure.add(path)
+            if is_switched and self._is_confined:
+                self._switched = old.branch, new.branch
         self._add_patched(later, {file.path for file in changes.files})
         self._folders += changes.folders
         self._unkept |= dict.fromkeys(changes.unkept)
@@ -261,14 +248,14 @@ class TurnRecorder:
         """
         self.loss = None
         try:
-            if self._has_run and self._before is not None:
+            if self._has_run and self._running is not None:
                 try:
                     self._add_copy()
                 except SnapshotError as error:
                     self.loss = error
                     self._give_up(error)
             self._add_patched(self._later, set())
-            if self._before is not None:
+            if self._running is not None:
                 # Whenever copies were made.
                 self._net.sort(self._snapshots.root)
             files = self._net.files()
@@ -280,21 +267,18 @@ class TurnRecorder:
                 self._last_number = number
             return self._net.diff(Path(os.path.realpath(self._cwd)))
         finally:
-            if self._record is not None:
-                with suppress(OSError):
-                    self._record_path.unlink()
-                os.close(self._record)
+            if self._running is not None:
+                self._running.end()
             self._reset()
 
     def _turn(self, number: int, changed: set[str]) -> TurnOfEntry:
-        unsure = (path for path, writer in self._writers.items() if writer is Writer.UNSURE)
         return TurnOfEntry(
             self._thread_id,
             number,
             tuple(self._patches),
             tuple(self._unkept),
-            began=self._began,
-            unsure=tuple(sorted(changed.intersection(unsure))),
+            began=0.0 if self._running is None else self._running.record.began,
+            unsure=tuple(sorted(changed & self._unsure)),
             of_others=tuple(path for path in self._of_others if path not in changed),
             switched=self._switched or (),
         )
@@ -304,32 +288,6 @@ class TurnRecorder:
             self._last_number = Entries(self._journal).last_turn_number(self._thread_id)
         # After a compaction there are fewer prompts than turns.
         return max(prompts, self._last_number + is_new, 1)
-
-    def _write_record(self) -> None:
-        if self._record is None or self._before is None:
-            return
-        root, cwd, patches = self._snapshots.root, self._cwd, self._patches[self._earlier :]
-        record = TurnRecord(
-            str(root), str(cwd), self._thread_id, self._before, patches, self._began
-        )
-        record.write(self._record)
-
-    @property
-    def _record_path(self) -> Path:
-        return self._snapshots.store.path / f"{self._thread_id}.turn"
-
-
-def _where_written(files: Sequence[PatchedFile], entry: Entry) -> list[PatchedFile]:
-    """The files of a patch without links in their paths, as those of copies are. Later, links may lead elsewhere."""
-    places = {Path(change.path): Path(change.location) for change in entry.changes}
-    return [
-        replace(
-            file,
-            path=places.get(file.path, file.path),
-            move_to=file.move_to and places.get(file.move_to, file.move_to),
-        )
-        for file in files
-    ]
 
 
 def undo_problem(home: Path, cwd: Path, environment: Mapping[str, str]) -> str | None:

@@ -5,7 +5,7 @@ If the process dies, `recover_turns` makes the entry of the turn later, from wha
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -30,14 +30,9 @@ class TurnRecord:
     cwd: str
     thread_id: str
     before: Snapshot
-    patches: Sequence[int]
+    patches: list[int]
     """Those after the copy: the differences from it have no others, which stay entries of their own."""
     began: float
-
-    def write(self, descriptor: int) -> None:
-        data = json.dumps(asdict(self)).encode()
-        os.pwrite(descriptor, data, 0)
-        os.ftruncate(descriptor, len(data))
 
     @classmethod
     def read(cls, descriptor: int) -> Self:
@@ -49,6 +44,37 @@ class TurnRecord:
             return cls(before=Snapshot(**copy, unkept=unkept), **found)
         except (TypeError, LookupError, AttributeError) as error:
             raise ValueError(f"no record of a turn: {error!r}") from error
+
+
+class RunningTurn:
+    """A record that others see whole and locked, until the turn ends. An `OSError`: it cannot be written."""
+
+    def __init__(self, record: TurnRecord, store: Path) -> None:
+        self.record = record
+        self._path = store / f"{record.thread_id}.turn"
+        new = self._path.with_suffix(".new")
+        self._descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            lock(self._descriptor, 0)
+            self._write()
+            new.rename(self._path)
+        except OSError:
+            os.close(self._descriptor)
+            raise
+
+    def add(self, patch: int) -> None:
+        self.record.patches.append(patch)
+        self._write()
+
+    def end(self) -> None:
+        with suppress(OSError):
+            self._path.unlink()
+        os.close(self._descriptor)
+
+    def _write(self) -> None:
+        data = json.dumps(asdict(self.record)).encode()
+        os.pwrite(self._descriptor, data, 0)
+        os.ftruncate(self._descriptor, len(data))
 
 
 def recover_turns(
