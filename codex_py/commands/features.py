@@ -1,5 +1,6 @@
 """`codex-py features`: the table of Codex 0.169, and the switches in `config.toml`."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from codex_py.command_line.arguments import unknown_feature
@@ -7,7 +8,7 @@ from codex_py.command_line.subcommand import command_config, command_parser, pri
 from codex_py.config.check import lookup
 from codex_py.config.config import Config
 from codex_py.config.edit import set_in_config
-from codex_py.config.tables import feature_names, known_features
+from codex_py.config.tables import feature_lines, feature_names
 from codex_py.errors import CodexError
 from codex_py.streams.standard import print_out
 
@@ -15,9 +16,10 @@ from codex_py.streams.standard import print_out
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print name, stage and state of each feature; the exit code."""
     config = command_config(command_parser().parse_args(list(argv)), environment)
+    rows = (re.split(r"  +", line) for line in feature_lines())
     return print_table(
-        (each.name, each.stage, str(_state(config, each.name, each.default)).lower())
-        for each in known_features()
+        (name, stage, str(_state(config, name, default == "true")).lower())
+        for name, stage, default in (row for row in rows if len(row) > 1)
     )
 
 

@@ -222,8 +222,8 @@ def _config(layers: Layers) -> Config:
         model_providers=tables,
         model_prices=values.get("model_prices", {}),
         budget=configured_budget(layers),
-        base_instructions=_text(layers, "model_instructions_file", "instructions"),
-        compact_prompt=_text(layers, "experimental_compact_prompt_file", "compact_prompt"),
+        base_instructions=_text(layers, values, "model_instructions_file", "instructions"),
+        compact_prompt=_text(layers, values, "experimental_compact_prompt_file", "compact_prompt"),
         approval_policy=_approval(values.get("approval_policy")),
         sandbox_mode=sandbox_mode,
         sandbox_workspace_write=section(
@@ -281,11 +281,11 @@ def _value(values: Mapping[str, Any], key: str) -> Any:
             return value
 
 
-def _text(layers: Layers, file_key: str, key: str) -> str | None:
+def _text(layers: Layers, values: Mapping[str, Any], file_key: str, key: str) -> str | None:
     """The contents of the file that one key names, else the value of the other."""
     layer = next((layer for layer in layers.layers if file_key in layer.values), None)
     if layer is None:
-        return layers.merged().get(key)
+        return values.get(key)
     root = layers.project_root if layer.name == "project" else None
     return read_required_text(Path(layer.values[file_key]), file_key, root=root)
 

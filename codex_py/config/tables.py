@@ -1,6 +1,5 @@
 """The types of the table of known keys, and the larger tables in it: providers, MCP servers, hooks, the terminal."""
 
-import re
 from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
@@ -223,28 +222,17 @@ TUI: Final[Table] = {
 }
 
 
-class Feature(NamedTuple):
-    name: str
-    stage: str
-    """`stable`, `experimental`, `under development`, `deprecated` or `removed`."""
-    default: bool
-
-
-@cache
-def known_features() -> tuple[Feature, ...]:
-    """The rows of `codex features list` of Codex 0.169, by name."""
-    rows = (re.split(r"  +", line) for line in _feature_lines())
-    return tuple(Feature(row[0], row[1], row[2] == "true") for row in rows if len(row) > 1)
-
-
 @cache
 def feature_names() -> frozenset[str]:
     """The names that `[features]` of Codex 0.169 knows, old spellings included."""
-    return frozenset(line.split()[0] for line in _feature_lines())
+    return frozenset(line.split()[0] for line in feature_lines())
 
 
-def _feature_lines() -> list[str]:
-    """The rows that `codex features list` prints; an old spelling is a line without more."""
+def feature_lines() -> list[str]:
+    """The rows that `codex features list` of Codex 0.169 prints: name, stage and default, at least two blanks apart.
+
+    An old spelling is a line without more.
+    """
     listed = Path(__file__).with_name("codex_features.txt")
     return listed.read_text(encoding="utf-8").splitlines()
 
