@@ -42,8 +42,7 @@ class TurnChanges:
         self._lives: set[object] = set()
         """What runs now and may change files."""
         self._copying: asyncio.Task[None] | None = None
-        self._copied_at_s = 0.0
-        self._copy_took_s = 0.0
+        self._next_copy_s = 0.0
         self._thread: Thread | None = None
         self._diff = ""
 
@@ -174,14 +173,13 @@ class TurnChanges:
 
     @property
     def _may_copy(self) -> bool:
-        since_s = time.monotonic() - self._copied_at_s
-        return self._is_quiet and self._copy_took_s < since_s * _MAX_SHARE
+        return self._is_quiet and time.monotonic() > self._next_copy_s
 
     def _make_copy(self) -> None:
-        started_s = time.monotonic()
+        began_s = time.monotonic()
         self._loaded().copy()
-        self._copied_at_s = time.monotonic()
-        self._copy_took_s = self._copied_at_s - started_s
+        ended_s = time.monotonic()
+        self._next_copy_s = ended_s + (ended_s - began_s) / _MAX_SHARE
 
     async def _copy(self) -> None:
         async with self._lock:
