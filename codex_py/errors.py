@@ -19,7 +19,6 @@ A bug is none of these: it crashes with its traceback.
 """
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from enum import IntEnum
 from typing import Final, Literal, TypeAlias, cast
 
@@ -243,6 +242,8 @@ class CallRefused(ToolError):
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that an unknown one may have been meant for."""
+    from difflib import get_close_matches  # 2 ms
+
     return next(iter(get_close_matches(word, known, n=1)), None)
 
 

@@ -42,10 +42,15 @@ def patch_input(file: str | None, cwd: Path, environment: Mapping[str, str]) -> 
             return PatchInput(read_stdin(), "standard input")
         except OSError as error:
             raise _not_read("from standard input", error.strerror) from error
-    from codex_py.app.patching import last_patch  # 25 ms
-
-    patch = last_patch(codex_home(environment), cwd)
+    patch = patching().last_patch(codex_home(environment), cwd)
     return PatchInput(patch.text, f"the last patch of session {patch.thread_id}", patch.cwd)
+
+
+def patching():
+    """The module that knows sessions and git, which most patches do without."""
+    from codex_py.app import patching  # 25 ms
+
+    return patching
 
 
 def read_stdin() -> bytes:

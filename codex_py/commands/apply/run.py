@@ -8,7 +8,7 @@ from typing import Literal
 
 from codex_py.command_line.parser import OneOf, flag, option, parse_options, working_folder
 from codex_py.command_line.stopping import Stopped, raise_when_stopped
-from codex_py.commands.apply.input import patch_input
+from codex_py.commands.apply.input import patch_input, patching
 from codex_py.commands.apply.report import Report
 from codex_py.config.paths import codex_home, project_root
 from codex_py.errors import CodexError, ExitCode, PatchError, UsageError
@@ -172,9 +172,7 @@ def _plan_diff(
 
     three_way = None
     if options.three_way:
-        from codex_py.app.patching import git_three_way  # 20 ms
-
-        three_way = git_three_way(cwd, environment)
+        three_way = patching().git_three_way(cwd, environment)
 
     def plan(strip: int | None, base: Path = cwd, *, partial: bool = False) -> PatchPlan:
         return plan_unified(
