@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.change import Entry, FileChange, patched_files
+from codex_py.patch.files.change import Entry, Fate, FileChange, patched_files
 from codex_py.patch.files.commit import Committed, commit
 from codex_py.patch.files.handles import join
 from codex_py.patch.files.journal import Journal
@@ -84,7 +84,7 @@ class PatchPlan:
         Raises:
             PatchError: of kind `file`: writing failed, or a file has changed since it was read.
         """
-        made = [file.location for file in self._files if file.present and file.is_submodule]
+        made = [file.location for file in self._files if file.fate is Fate.SUBMODULE]
         return commit(Entry(list(self._files), obsolete=list(self.emptied), made=made), journal)
 
     def summary(self) -> str:

@@ -7,12 +7,39 @@ import stat
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from pathlib import Path
 
 from codex_py.patch.files.handles import Status, join, split
 from codex_py.patch.files.modes import SUBMODULE
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
+
+
+class Fate(Enum):
+    """The outcome of a patch for one directory entry."""
+
+    UNTOUCHED = auto()
+    REMOVED = auto()
+    FILE = auto()
+    """Written as a regular file."""
+    LINK = auto()
+    """Written as a symbolic link."""
+    SUBMODULE = auto()
+    """A directory of its own; `new` is what a diff says of the commit in it."""
+
+
+class Backup(Enum):
+    """The way back from a change."""
+
+    RECORD = auto()
+    """The contents are in the journal's record. What was there is set aside if it is removed, else replaced."""
+    IN_PLACE = auto()
+    """As `RECORD`, and overwritten without renaming: the file has other links, or cannot be replaced."""
+    STORE = auto()
+    """What was there is set aside in the journal, which keeps it."""
+    NONE = auto()
+    """What was there is only set aside, until the patch is committed. It cannot be brought back later."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -33,14 +60,8 @@ class FileChange:
     """Permission bits to set; None keeps those of before, or goes by the umask."""
     owner: tuple[int, int] | None = None
     """User and group of a file that is made; None for whoever makes it."""
-    is_link: bool = False
-    """To be a symbolic link."""
-    is_submodule: bool = False
-    """To be a directory of its own, and `new` what a diff says of the commit in it."""
-    present: bool = False
-    """True if the entry exists after the part of the patch that is planned so far."""
-    touched: bool = False
-    """True if the patch changes it."""
+    fate: Fate = Fate.UNTOUCHED
+    """After the part of the patch that is planned so far."""
     added: bool = False
     """True if an Add section has written it."""
     origin: "FileChange | None" = None
@@ -49,16 +70,11 @@ class FileChange:
     """Contents of the target of a symbolic link, if they were moved away under the name of the link."""
 
     # How it is carried out.
-    kept: bool = True
-    """True if the journal has the contents. Otherwise the file is set aside, and cannot be brought back later."""
+    backup: Backup = Backup.RECORD
     temporary: str = ""
     """A name in the same directory under which it is written, to be renamed."""
     aside: str | None = None
-    """Path to which what was there is renamed. None if it is overwritten."""
-    in_journal: bool = False
-    """`aside` is in the journal, and is what that keeps. If not, it is unlinked in the end."""
-    in_place: bool = False
-    """Overwritten without renaming, because the file has other links or cannot be replaced."""
+    """Path to which what was there is renamed; None if it is overwritten. Unlinked in the end, unless in the journal."""
     digest: str | None = None
     """Of new contents that are not kept, in an entry read back."""
 
@@ -76,19 +92,42 @@ class FileChange:
         return join(self.folder, self.temporary)
 
     @property
+    def touched(self) -> bool:
+        return self.fate is not Fate.UNTOUCHED
+
+    @property
+    def present(self) -> bool:
+        """True if there is an entry afterwards."""
+        if self.fate is Fate.UNTOUCHED:
+            return self.before is not None
+        return self.fate is not Fate.REMOVED
+
+    @property
     def exists(self) -> bool:
-        """True if a file or link is there afterwards. The directory of a submodule is neither."""
-        return self.present and not self.is_submodule
+        """True if the patch writes a file or link. The directory of a submodule is neither."""
+        return self.fate in {Fate.FILE, Fate.LINK}
+
+    @property
+    def is_link(self) -> bool:
+        return self.fate is Fate.LINK
+
+    @property
+    def kept(self) -> bool:
+        """True if the journal has the contents."""
+        return self.backup is not Backup.NONE
 
     @property
     def written(self) -> bytes | None:
         """Contents of the file or link that the change writes; None if it writes none."""
         return (self.new or b"") if self.exists else None
 
+    def had_type(self, file_type: int) -> bool:
+        """True if the entry on disk is of a type (`stat.S_IFDIR`, …)."""
+        return self.before is not None and stat.S_IFMT(self.before.mode) == file_type
+
     def has_type(self, file_type: int) -> bool:
-        """True if the entry is on disk, unchanged, and of a type (`stat.S_IFDIR`, …)."""
-        before = self.before
-        return not self.touched and before is not None and stat.S_IFMT(before.mode) == file_type
+        """As `had_type`, and the patch leaves it as it is."""
+        return not self.touched and self.had_type(file_type)
 
     @property
     def old_mode(self) -> int | None:
@@ -103,7 +142,7 @@ class FileChange:
         """Those afterwards; None if nothing is there, and for a new file whose bits the umask decides."""
         if not self.present:
             return None
-        if self.is_submodule:
+        if self.fate is Fate.SUBMODULE:
             return SUBMODULE
         if self.is_link:
             return stat.S_IFLNK | 0o777
@@ -148,7 +187,7 @@ class State(StrEnum):
     """Taken back, but for files that somebody has edited meanwhile."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnOfEntry:
     """The turn that an entry of the journal belongs to."""
 

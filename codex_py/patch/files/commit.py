@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.change import Entry, State
+from codex_py.patch.files.change import Backup, Entry, Fate, State
 from codex_py.patch.files.failures import describe, file_error
 from codex_py.patch.files.handles import Directories, Status, split
 from codex_py.patch.files.journal import Journal, Store
@@ -55,7 +55,9 @@ def commit(entry: Entry, journal: Journal | None = None) -> Committed:
         try:
             transaction.run()
             if journal is not None:
-                is_left = entry.obsolete or any(c.aside and not c.in_journal for c in entry.changes)
+                is_left = entry.obsolete or any(
+                    c.aside and c.backup is not Backup.STORE for c in entry.changes
+                )
                 journal.set_state(entry, State.APPLIED if is_left else State.COMMITTED)
         # An interrupt leaves as little behind as an error does.
         except BaseException as error:
@@ -88,14 +90,9 @@ def _check(entry: Entry, directories: Directories) -> None:
         if change.location in entry.obsolete:
             continue
         found = check_unchanged(change, directories)
-        change.in_place = (
-            found is not None
-            and found.st_nlink > 1
-            and Status.of(found).is_file
-            and change.exists
-            and not change.is_link
-            and change.old is not None
-        )
+        has_links = found is not None and found.st_nlink > 1 and Status.of(found).is_file
+        if has_links and change.fate is Fate.FILE and change.old is not None:
+            change.backup = Backup.IN_PLACE
 
 
 def _modes(folders: Iterable[str], directories: Directories) -> dict[str, int]:

@@ -17,15 +17,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from codex_py.patch.files.change import Entry, FileChange, State, TurnOfEntry
+from codex_py.patch.files.change import Backup, Entry, Fate, FileChange, State, TurnOfEntry
 from codex_py.patch.files.handles import Status, join, read_file, split
 
 _MAGIC = b"codex-py-journal"
 _VERSION = 2
 _MAX_FIRST_LINE = 200
 _OF_ENTRY = ("cwd", "time", "undoes", "made", "modes", "obsolete")
-_READ_AS_WRITTEN = ("path", "kept", "mode", "is_link", "temporary", "in_journal", "in_place")
-_OF_CHANGE = (*_READ_AS_WRITTEN, "folder", "name", "before", "exists", "aside", "owner")
+_READ_AS_WRITTEN = ("path", "mode", "temporary")
+_OF_CHANGE = (
+    *(*_READ_AS_WRITTEN, "folder", "name", "before", "owner"),
+    *("exists", "is_link", "kept", "aside"),
+)
 """Attributes that a header has by their names."""
 _TUPLES_OF_TURN = ("patches", "unkept", "unsure", "of_others", "switched")
 
@@ -83,7 +86,7 @@ def read_entry(path: Path, store: str, *, with_contents: bool) -> Entry:
 def read_stored(entry: Entry) -> None:
     """Take the old contents of an entry's changes from its store; a `DamagedEntry` if they are not as they were."""
     for change in entry.changes:
-        if change.in_journal and change.aside is not None and change.before is not None:
+        if change.backup is Backup.STORE and change.aside is not None and change.before is not None:
             try:
                 # What was put back after an interruption is where it was.
                 is_back = entry.state == State.INTERRUPTED and not Path(change.aside).exists()
@@ -135,16 +138,18 @@ def _contents(change: FileChange) -> tuple[bytes | None, bytes | None]:
     """The old and new contents that the file itself keeps."""
     if not change.kept:
         return None, None
-    is_elsewhere = change.before is None or change.in_journal
+    is_elsewhere = change.before is None or change.backup is Backup.STORE
     return None if is_elsewhere else change.old, change.written
 
 
 def _header_of(change: FileChange) -> dict[str, Any]:
     header: dict[str, Any] = {name: getattr(change, name) for name in _OF_CHANGE}
+    header["in_journal"] = change.backup is Backup.STORE
+    header["in_place"] = change.backup is Backup.IN_PLACE
     old, new = _contents(change)
     header["old_size"] = None if old is None else len(old)
     header["new_size"] = None if new is None else len(new)
-    if change.in_journal and change.aside is not None:
+    if change.backup is Backup.STORE and change.aside is not None:
         header["aside"] = split(change.aside)[1]
     if not change.kept and change.written is not None:
         header["digest"] = digest(change.written)
@@ -153,12 +158,16 @@ def _header_of(change: FileChange) -> dict[str, Any]:
 
 def _read_change(header: dict[str, Any], store: str) -> FileChange:
     before, owner, aside = header["before"], header["owner"], header["aside"]
+    written = Fate.LINK if header["is_link"] else Fate.FILE
+    backups = {"in_journal": Backup.STORE, "in_place": Backup.IN_PLACE}
+    backup = next((backup for name, backup in backups.items() if header[name]), Backup.RECORD)
     return FileChange(
         **{name: header[name] for name in _READ_AS_WRITTEN},
         location=join(header["folder"], header["name"]),
         before=before and Status(*before),
         owner=owner and (owner[0], owner[1]),
-        present=header["exists"],
+        fate=written if header["exists"] else Fate.REMOVED,
+        backup=backup if header["kept"] else Backup.NONE,
         # An absolute path stays what it is; the journal may have been moved.
         aside=aside and os.path.join(store, aside),  # noqa: PTH118
         digest=header.get("digest"),
@@ -171,7 +180,9 @@ def digest(contents: bytes) -> str:
 
 
 def _stored_bytes(changes: Sequence[FileChange]) -> int:
-    return sum(change.before.size for change in changes if change.in_journal and change.before)
+    return sum(
+        change.before.size for change in changes if change.backup is Backup.STORE and change.before
+    )
 
 
 def _taken(contents: memoryview, size: int | None) -> tuple[bytes | None, memoryview]:

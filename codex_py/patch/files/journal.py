@@ -21,7 +21,7 @@ from typing import NamedTuple
 from codex_py.errors import PatchError
 from codex_py.filesystem.private import locked, make_private
 from codex_py.patch.files import entry_file
-from codex_py.patch.files.change import Entry, State
+from codex_py.patch.files.change import Backup, Entry, State
 from codex_py.patch.files.failures import describe
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.rollback import finish, roll_back
@@ -123,7 +123,7 @@ class Journal:
             fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with os.fdopen(fd, "wb", buffering=1024 * 1024) as stream:
                 stream.writelines(entry_file.encoded(entry))
-            if any(change.in_journal for change in entry.changes):
+            if any(change.backup is Backup.STORE for change in entry.changes):
                 Path(self._store(entry.number)).mkdir(mode=0o700, exist_ok=True)
             unfinished.rename(self._path(entry.number, entry.state))
         except OSError as error:

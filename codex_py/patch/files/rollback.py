@@ -7,7 +7,7 @@ does nothing twice, and may itself be cut off and begun again.
 from contextlib import suppress
 from itertools import zip_longest
 
-from codex_py.patch.files.change import Entry, FileChange
+from codex_py.patch.files.change import Backup, Entry, FileChange
 from codex_py.patch.files.entry_file import digest
 from codex_py.patch.files.handles import NOT_REPLACEABLE, Directories, Status
 
@@ -52,7 +52,7 @@ def roll_back(entry: Entry, directories: Directories) -> list[str]:
 def finish(entry: Entry, directories: Directories) -> None:
     """Remove what is left over when all changes are made. What cannot be removed stays."""
     for change in entry.changes:
-        if change.aside is not None and not change.in_journal:
+        if change.aside is not None and change.backup is not Backup.STORE:
             with suppress(OSError):
                 directories.unlink(change.aside)
     for folder in entry.obsolete:
@@ -107,7 +107,7 @@ def _is_torn(contents: bytes, change: FileChange) -> bool:
 def _restore(change: FileChange, before: Status, found: Status, directories: Directories) -> None:
     old = change.old or b""
     mode = before.permissions
-    if not change.in_place:
+    if change.backup is not Backup.IN_PLACE:
         try:
             owner = (before.user, before.group)
             directories.write_new(change.beside, old, mode, owner, is_link=before.is_link)

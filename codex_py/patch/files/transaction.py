@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.change import Entry, FileChange
+from codex_py.patch.files.change import Backup, Entry, Fate, FileChange
 from codex_py.patch.files.failures import failing_to, file_error
 from codex_py.patch.files.handles import NOT_REPLACEABLE, Directories, Status, join, split
 from codex_py.patch.files.journal import Journal, Store
@@ -56,18 +56,18 @@ class Transaction:
         for number, change in enumerate(self._entry.changes):
             before = change.before
             size = len(change.old or b"") + len(change.written or b"")
-            # What is overwritten in place cannot be set aside.
-            change.kept = change.in_place or (
-                size <= min(MAX_KEPT, room) and (before is None or change.old is not None)
-            )
-            if change.kept:
-                room -= size
             change.temporary = f"{prefix}-{number}.tmp"
-            if before is None or change.in_place:
+            is_small = size <= min(MAX_KEPT, room) and (before is None or change.old is not None)
+            # What is overwritten in place cannot be set aside.
+            if change.backup is not Backup.IN_PLACE and not is_small:
+                change.backup = Backup.NONE
+            else:
+                room -= size
+            if before is None or change.backup is Backup.IN_PLACE:
                 continue
-            if store and change.kept and before.is_file and before.device == store.device:
-                change.in_journal, change.aside = True, join(store.path, str(number))
-            elif not change.exists or not change.kept:
+            if store and is_small and before.is_file and before.device == store.device:
+                change.backup, change.aside = Backup.STORE, join(store.path, str(number))
+            elif not change.exists or not is_small:
                 # Whatever it is, renaming keeps everything about it for the way back.
                 change.aside = join(self._lasting(change.folder), f"{prefix}-{number}.old.tmp")
 
@@ -117,7 +117,7 @@ class Transaction:
             raise file_error("write file", next(concerned, folder), error) from error
 
     def _write_beside(self, change: FileChange) -> None:
-        if change.in_place:
+        if change.backup is Backup.IN_PLACE:
             return
         before, mode, owner, data = change.before, change.mode, change.owner, change.written or b""
         if before is not None and before.is_file:
@@ -131,24 +131,28 @@ class Transaction:
     def _put_in_place(self, change: FileChange) -> None:
         check_unchanged(change, self._directories)
         try:
-            if not change.in_place:
+            if change.backup is not Backup.IN_PLACE:
                 self._make_way(change)
                 self._directories.rename(change.beside, change.location)
         except OSError as error:
             self._fall_back(change, error)
-        if change.in_place and (before := change.before) is not None:
+        if change.backup is Backup.IN_PLACE and (before := change.before) is not None:
             mode = before.permissions if change.mode is None else change.mode
             with failing_to("write file", change.path):
                 self._directories.rewrite(change.location, change.new or b"", mode, before)
 
     def _fall_back(self, change: FileChange, error: OSError) -> None:
         """Go over to writing in place, if a file cannot be replaced."""
-        is_file = change.before is not None and change.before.is_file and not change.is_link
+        is_file = change.before is not None and change.before.is_file and change.fate is Fate.FILE
         if error.errno not in NOT_REPLACEABLE or not is_file or not change.kept:
             raise file_error("write file", change.path, error) from error
         self._directories.unlink(change.beside)
-        change.in_place = True
-        if change.in_journal:
+        if change.aside is not None and self._directories.found(change.aside) is not None:
+            # It has been set aside already: there is no file to overwrite.
+            raise file_error("write file", change.path, error) from error
+        is_stored = change.backup is Backup.STORE
+        change.backup, change.aside = Backup.IN_PLACE, None
+        if is_stored:
             self._keep_copies()
 
     def _set_aside(self, change: FileChange) -> None:
@@ -163,7 +167,7 @@ class Transaction:
                 self._directories.rename(change.location, change.aside)
         except OSError as error:
             # Mounts can differ though the device does not.
-            if not change.in_journal or error.errno not in NOT_REPLACEABLE:
+            if change.backup is not Backup.STORE or error.errno not in NOT_REPLACEABLE:
                 raise
             self._keep_copies()
             if change.aside is not None:
@@ -172,8 +176,9 @@ class Transaction:
     def _keep_copies(self) -> None:
         """Have the journal copy what has not been renamed into it yet."""
         for change in self._entry.changes:
-            if change.in_journal and self._directories.found(change.aside or "") is None:
-                change.in_journal, change.aside = False, None
+            is_stored = change.backup is Backup.STORE
+            if is_stored and self._directories.found(change.aside or "") is None:
+                change.backup, change.aside = Backup.RECORD, None
                 if not change.exists:
                     change.aside = join(self._lasting(change.folder), change.temporary)
         if self._journal is not None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from codex_py.errors import PatchError
 from codex_py.filesystem.reading import SPECIAL
-from codex_py.patch.files.change import FileChange
+from codex_py.patch.files.change import Fate, FileChange
 from codex_py.patch.files.failures import system_error
 from codex_py.patch.files.handles import Directories, Status, join, split
 
@@ -52,8 +52,7 @@ class PlannedTree:
             if look:
                 with suppress(FileNotFoundError, NotADirectoryError):
                     before = Status.of(os.lstat(location))
-            file = FileChange(path, location, before, present=before is not None)
-            self._files[location] = file
+            file = self._files[location] = FileChange(path, location, before)
         return file
 
     def _read(self, file: FileChange, before: Status) -> bytes:
@@ -77,7 +76,7 @@ class PlannedTree:
         while parent not in self._directories and parent != "/":
             file = self._files.get(parent)
             if file is not None and file.touched:
-                if file.present and file.is_link:
+                if file.is_link:
                     raise OSError("it is beyond a symbolic link that the patch makes")
                 if file.present:
                     raise system_error(errno.ENOTDIR)
@@ -188,7 +187,7 @@ class Overlay(PlannedTree):
                 refuse_locked_file(file.location)
         else:
             self._make_room(file.location)
-        file.new, file.present, file.touched = data, True, True
+        file.new, file.fate = data, Fate.FILE
         if added:
             file.added, file.origin = True, None
         return file
@@ -209,7 +208,7 @@ class Overlay(PlannedTree):
             # A file that can be removed need not be readable.
             elif before.size <= MAX_REMEMBERED and os.access(file.location, os.R_OK):
                 self._read(file, before)
-        file.new, file.present, file.touched = None, False, True
+        file.new, file.fate = None, Fate.REMOVED
         file.added, file.origin, file.mode = False, None, None
 
     def move(self, source: str, destination: str, data: bytes) -> None:

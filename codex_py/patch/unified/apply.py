@@ -22,7 +22,7 @@ _TRIED = sorted(product(range(_MAX_FUZZ + 1), Level), key=lambda tried: tried[1]
 """Lines of context to ignore, and other differences: first all that is exact, then less fuzz before more."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Applied:
     """The result of applying the hunks of one file."""
 
@@ -84,7 +84,7 @@ def _applied_as_written(data: bytes, hunks: Sequence[DiffHunk], path: str) -> Ap
     return applied
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Applier:
     lines: list[bytes]
     hunks: Sequence[DiffHunk]

@@ -110,7 +110,7 @@ class Patcher:
     def _submodule(self, target: Target, file: FileChange) -> Content:
         """Its commit is in the index, which is not touched; here it is a directory."""
         diff = target.diff
-        is_full = file.has_type(stat.S_IFDIR) and bool(os.listdir(file.location))  # noqa: PTH208
+        is_full = file.had_type(stat.S_IFDIR) and bool(os.listdir(file.location))  # noqa: PTH208
         if diff.operation == "update":
             self.findings.notes.append(
                 f"{target.new}: the submodule stays at its commit; `git submodule update` changes it."

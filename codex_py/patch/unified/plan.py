@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.change import FileChange
+from codex_py.patch.files.change import Fate, FileChange
 from codex_py.patch.files.failures import failing_to, file_error
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.modes import kind_of
@@ -129,7 +129,7 @@ class _Planner:
             error = file_error("write file", file.path, cause)
             reject(self._findings, target, target.diff.hunks, [error])
             if target.diff.operation == "rename":
-                self._tree.leave(self._tree.entry(target.old))
+                self._tree.entry(target.old).fate = Fate.UNTOUCHED
 
     def _plan(self, target: Target) -> bool:
         """Plan one file. False if nothing of it fits, and that is noted; a `PatchError` if it is not."""
@@ -145,7 +145,7 @@ class _Planner:
 
     def _update(self, target: Target) -> bool:
         file = self._tree.entry(target.old)
-        if target.diff.may_add and not self._tree.exists(file):
+        if target.diff.may_add and not file.present:
             return self._add(target)
         if target.diff.old_kind is None:
             # A diff of `diff -u` is of what a link leads to.
@@ -161,7 +161,7 @@ class _Planner:
         file, new = self._tree.entry(target.new), added(target)
         self._refuse_existing(file, new, target)
         named = ("D", target.new_shown)
-        if self._tree.is_removed(file) and named in self.named:
+        if file.fate is Fate.REMOVED and named in self.named:
             # git deletes a file and makes it again where it becomes a link, or the like.
             self.named[self.named.index(named)] = ("M", target.new_shown)
         else:
@@ -232,9 +232,9 @@ class _Planner:
     def _refuse_existing(self, file: FileChange, new: Content, target: Target) -> None:
         put_by = self._put_by.get(file.location)
         is_made = put_by is not None and put_by.diff.operation != "update"
-        if not self._tree.exists(file) or (target.new in self._vacated and not is_made):
+        if not file.present or (target.new in self._vacated and not is_made):
             return
-        if file.has_type(stat.S_IFDIR) and not is_made:
+        if file.had_type(stat.S_IFDIR) and not is_made:
             # There may be room once the diff has emptied it.
             return
         with failing_to("write file", target.new):

@@ -25,7 +25,7 @@ _NO_BODY = re.compile(rb"[^-+ ]")
 _MARKS = b" +-\\\r\n"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Header:
     """The lines of a file before its first hunk, as far as they are read."""
 

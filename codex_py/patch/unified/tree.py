@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.change import FileChange
+from codex_py.patch.files.change import Fate, FileChange
 from codex_py.patch.files.failures import system_error
 from codex_py.patch.files.handles import Directories, join, split
 from codex_py.patch.files.modes import Kind
@@ -28,6 +28,10 @@ class Content(NamedTuple):
     kind: Kind = "file"
     mode: int | None = None
     """Permission bits to set; None keeps what is there, or goes by the umask."""
+
+
+_KINDS: dict[Fate, Kind] = {Fate.FILE: "file", Fate.LINK: "link", Fate.SUBMODULE: "submodule"}
+_FATES = {kind: fate for fate, kind in _KINDS.items()}
 
 
 class DiffTree(PlannedTree):
@@ -53,8 +57,6 @@ class DiffTree(PlannedTree):
         top_location = os.path.realpath(top)
         is_inside = f"{self._root}/".startswith(join(top_location, ""))
         self._top = top_location if is_inside else self._root
-        self._now: dict[str, Content | None] = {}
-        """Entries after the diff, by location; None for those that it removes."""
         self._vacated = {self._location(path) for path in vacated}
         self._behind_links: dict[str, bool] = {self._root: False}
         """By directory: True if it can only be reached through a link that the diff removes."""
@@ -74,21 +76,21 @@ class DiffTree(PlannedTree):
 
     def followed(self, file: FileChange) -> FileChange:
         """The target of an entry that is a symbolic link on disk; any other entry itself."""
-        if not file.has_type(stat.S_IFLNK) or file.location in self._now:
+        if not file.has_type(stat.S_IFLNK):
             return file
         location = os.path.realpath(file.location)
         reached = self._at(location, location)
-        if reached.has_type(stat.S_IFLNK):
+        if reached.had_type(stat.S_IFLNK):
             raise system_error(errno.ELOOP)
         return reached
 
     def current(self, file: FileChange) -> Content:
         """The entry after the part of the diff that is planned so far."""
-        if file.location not in self._now:
+        if not file.touched:
             return self.original(file)
-        if (content := self._now[file.location]) is None:
+        if not file.present:
             raise system_error(errno.ENOENT)
-        return content
+        return Content(file.new or b"", _KINDS[file.fate], file.mode)
 
     def original(self, file: FileChange) -> Content:
         """The entry before the diff."""
@@ -104,44 +106,33 @@ class DiffTree(PlannedTree):
             raise OSError(f"path `{file.path}` is not a file")
         return Content(self._read(file, before))
 
-    def exists(self, file: FileChange) -> bool:
-        return self._now.get(file.location, file.before) is not None
-
-    def is_removed(self, file: FileChange) -> bool:
-        return self._now.get(file.location, file) is None
-
     def put(self, file: FileChange, content: Content) -> None:
-        self._now[file.location] = content
+        file.new, file.mode, file.fate = content.data, content.mode, _FATES[content.kind]
 
     def remove(self, file: FileChange) -> None:
         if file.before is not None:
             self._refuse_locked_folder(split(file.location)[0])
-        self._now[file.location] = None
+        file.new, file.mode, file.fate = None, None, Fate.REMOVED
 
     def settle(self) -> Iterator[tuple[FileChange, OSError]]:
-        """Take over what was put and removed, all at once; what there is no room for, and why."""
-        gone = {location for location, content in self._now.items() if content is None}
-        self._find_emptied(gone)
-        for location in gone:
-            file = self._files[location]
-            if not file.has_type(stat.S_IFDIR) or location in self._emptied:
-                file.touched, file.present = True, False
-        for location, content in self._now.items():
-            if content is not None:
-                try:
-                    self._settle(self._files[location], content)
-                except OSError as error:
-                    yield self._files[location], error
+        """Check what was put and removed, all at once. Leaves what there is no room for as it is, and says why."""
+        touched = self.touched
+        self._find_emptied({file.location for file in touched if not file.present})
+        for file in filter(lambda file: file.had_type(stat.S_IFDIR), touched):
+            # A directory stays as long as there are files in it.
+            is_full = file.location not in self._emptied
+            if file.fate is Fate.SUBMODULE or (is_full and not file.present):
+                file.fate = Fate.UNTOUCHED
+        for file in touched:
+            try:
+                if file.touched and file.present:
+                    self._settle(file)
+            except OSError as error:
+                file.fate = Fate.UNTOUCHED
+                yield file, error
 
-    def leave(self, file: FileChange) -> None:
-        """Take back that an entry is removed."""
-        file.touched, file.present = False, file.before is not None
-
-    def _settle(self, file: FileChange, content: Content) -> None:
-        is_submodule = content.kind == "submodule"
-        if file.has_type(stat.S_IFDIR):
-            if is_submodule:
-                return
+    def _settle(self, file: FileChange) -> None:
+        if file.had_type(stat.S_IFDIR):
             if file.location not in self._emptied and os.listdir(file.location):  # noqa: PTH208
                 raise system_error(errno.EISDIR)
             self._emptied.setdefault(file.location)
@@ -152,11 +143,8 @@ class DiffTree(PlannedTree):
             self._make_room(file.location)
         elif file.before.is_file:
             refuse_locked_file(file.location)
-        file.new, file.mode, file.present, file.touched = content.data, content.mode, True, True
-        file.is_link, file.is_submodule = content.kind == "link", is_submodule
 
     def _find_emptied(self, gone: set[str]) -> None:
-        gone = set(gone)
         waiting = [(-folder.count("/"), folder) for folder in self._folders_of(gone)]
         heapq.heapify(waiting)
         # The innermost first, so that a directory is looked at when all below it is known.
@@ -179,7 +167,7 @@ class DiffTree(PlannedTree):
         folders: set[str] = set()
         for location in gone:
             file = self._files[location]
-            if file.has_type(stat.S_IFDIR):
+            if file.had_type(stat.S_IFDIR):
                 folders.add(location)
             elif file.before is not None:
                 folders.add(split(location)[0])
