@@ -107,6 +107,7 @@ class LoadedTools:
             setup.asking,
             session.parent and session.parent.nickname,
         )
+        extension.loaded()
 
     async def dispatch(self, call: ToolCall, emit: EventSink) -> Sequence[Note | OutputItem]:
         """See `ItemHandlers`."""

@@ -274,6 +274,8 @@ class Extension:
     turn_facts: Callable[[], Mapping[str, Any]] = dict
     """Fields of the turn's terminal event, called after `around_turn` was left. If the turn completed, `exec` exits with
     the first `exit_code` that is not 0."""
+    loaded: Callable[[], object] = lambda: None
+    """Called once, when the tools were loaded behind the first request: what takes time to import may begin here."""
     sink: EventSink = lambda _: None
     """Gets every event. It must not raise, not even a `CodexError`: it gets the terminal event as well."""
 
@@ -308,6 +310,7 @@ def combined(extensions: Sequence[Extension]) -> Extension:
         ),
         around_session=lambda: _nested(each.around_session() for each in extensions),
         turn_facts=lambda: _merged(each.turn_facts() for each in extensions),
+        loaded=lambda: [each.loaded() for each in extensions],
         sink=sink,
     )
 

@@ -145,3 +145,15 @@ def test_a_program_that_is_missing_is_one_sentence(place: Workplace) -> None:
         error = ran(place, ["no-such-program"], sandboxed=sandboxed)
         assert isinstance(error, CodexError)
         assert "no-such-program" in str(error)
+
+
+def test_an_extension_is_told_once_when_the_tools_are_loaded(place: Workplace) -> None:
+    told: list[bool] = []
+
+    def feature(_: Thread) -> Extension:
+        return Extension(loaded=lambda: told.append("codex_py.app.loaded" in sys.modules))
+
+    run(
+        place, [calls("update_plan", plan=[]), calls("update_plan", plan=[]), says("done")], feature
+    )
+    assert told == [True]

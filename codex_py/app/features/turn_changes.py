@@ -55,6 +55,8 @@ class TurnChanges:
             wrap_dispatch=self._wrap_dispatch if self._is_on else lambda inner: inner,
             around_turn=self._around_turn,
             turn_facts=self._turn_facts,
+            # While the model thinks: the call that needs it need not wait.
+            loaded=self._loaded if self._is_on else lambda: None,
             sink=self._watch,
         )
 
@@ -71,9 +73,6 @@ class TurnChanges:
                 pass
 
     def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
-        # While the model thinks: the call that needs it need not wait.
-        self._loaded()
-
         async def dispatch(use: ToolUse) -> ToolOutput:
             async with self._changing_by(use):
                 return await inner(use)
