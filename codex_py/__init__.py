@@ -24,7 +24,13 @@ if TYPE_CHECKING:
         ToolError,
         TurnSkipped,
     )
-    from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision
+    from codex_py.protocol.approval import (
+        ApprovalRequest,
+        Approver,
+        Review,
+        ReviewDecision,
+        SandboxPolicy,
+    )
     from codex_py.protocol.dispatch import Dispatch, ToolContext, ToolUse
     from codex_py.protocol.events import Event
     from codex_py.protocol.extension import (
@@ -70,6 +76,7 @@ __all__ = [
     "ResponseEvent",
     "Review",
     "ReviewDecision",
+    "SandboxPolicy",
     "Session",
     "SessionOptions",
     "Thread",
@@ -98,7 +105,7 @@ _NAMES = {
     "codex_py.core.session": "Session",
     "codex_py.core.session_turn": "TurnResult",
     "codex_py.errors": "CodexError CompactionFailed ModelError PromptRefused ToolError TurnSkipped",
-    "codex_py.protocol.approval": "ApprovalRequest Approver Review ReviewDecision",
+    "codex_py.protocol.approval": "ApprovalRequest Approver Review ReviewDecision SandboxPolicy",
     "codex_py.protocol.dispatch": "Dispatch ToolContext ToolUse",
     "codex_py.protocol.events": "Event",
     "codex_py.protocol.extension": "CommandResult Compaction Extension Feature OfferedTool Thread TurnStart TurnStop combined",

@@ -12,7 +12,7 @@ from codex_py.core.session import Session
 from codex_py.model.providers import Provider
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.events import EventSink
-from codex_py.protocol.extension import Feature, ParentThread
+from codex_py.protocol.extension import Feature, ParentThread, Thread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.messages import EncodedItem
@@ -100,19 +100,23 @@ class SessionSetup:
 class OpenChild(Protocol):
     def __call__(
         self,
+        thread: Thread,
+        nickname: str,
         config: Config,
         options: SessionOptions,
         sink: EventSink,
         *,
+        role: str | None = None,
         features: Sequence[Feature] = (),
+        has_own_files: bool = False,
     ) -> AbstractAsyncContextManager[Session]:
-        """Open a child session, as `open_session` does. It may outlive the call, but not the session of its parent.
+        """Open a child session of this thread, as `open_session` does: see `protocol.extension.OpenChild`.
 
-        The child has the environment, the connections, the approver, the elicitor, and the `extensions` and `tools` that the caller of
-        `open_session` gave. A configured feature that is `Inherited` is that of the parent, the others are its own.
+        A configured feature that is `Inherited` is that of the parent, the others are the child's own.
 
         Args:
-            options: with `parent`; the child's settings are its `choices`.
+            options: the child's settings are its `choices`, what it begins with its `resume` or `history`.
             features: further ones of the child and its children, inside all others but the fallback to other models.
+            has_own_files: what it patches is no change of the parent's turn.
         """
         ...

@@ -9,10 +9,11 @@ from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any
 
+from codex_py.app.child_events import ChildEvents
 from codex_py.app.features.recovery import Recovery
 from codex_py.app.features.table import configured_features
 from codex_py.app.model import ModelClients, configured_provider
-from codex_py.app.options import SessionOptions, SessionSetup
+from codex_py.app.options import OpenChild, SessionOptions, SessionSetup
 from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import configured_choices, turn_settings
 from codex_py.app.thread import (
@@ -32,10 +33,19 @@ from codex_py.model.providers import Provider
 from codex_py.model.retry import Retries
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.events import EventSink
-from codex_py.protocol.extension import Extension, Feature, OfferedTool, Powers, Thread
+from codex_py.protocol.extension import (
+    Extension,
+    Feature,
+    OfferedTool,
+    ParentThread,
+    Powers,
+    Thread,
+)
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import DecliningElicitor, Elicitor
+from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note, UserPrompt
+from codex_py.protocol.settings import Choices
 from codex_py.protocol.tools import MCP_PREFIX, called_tool
 from codex_py.rollout.writer import RolloutEvents
 from codex_py.tools.offered import own_names
@@ -132,6 +142,10 @@ class _Opener:
                 )
                 stack.push_async_callback(clients.aclose)
                 commands = stack.enter_context(closing(UserCommands(setup, toolbox)))
+                configured: list[Feature | None] = []
+                open_child = self._child_opener(setup, clients, configured)
+                full = replace(setup, connect=clients.connect, open_child=open_child)
+                configured += configured_features(full, self.configured)
                 session = Session(
                     ThreadLog(thread, file, lambda s: thread_context(setup, s)[0]),
                     settings,
@@ -142,11 +156,17 @@ class _Opener:
                     features=[
                         _watching(RolloutEvents(file.event_msg)),
                         warnings,
-                        *self._features(setup, clients),
+                        _image_warning,
+                        *self.extensions,
+                        *filter(None, configured),
+                        *self.functions,
+                        *self.further,
+                        # The innermost: what the others wrap holds for every model.
+                        Recovery(full),
                         toolbox,
                         _watching(sink),
                     ],
-                    powers=lambda thread: Powers(partial(commands.run, thread)),
+                    powers=partial(_powers, full, commands),
                     answer_check=_answer_check,
                 )
                 _check_names(session.extension.tools)
@@ -163,31 +183,64 @@ class _Opener:
                 if (thread.model, len(session.items), session.name) == (None, untouched, None):
                     file.discard()
 
-    def _features(self, setup: SessionSetup, clients: ModelClients) -> Sequence[Feature]:
-        def open_child(
+    def _child_opener(
+        self, setup: SessionSetup, clients: ModelClients, configured: Sequence[Feature | None]
+    ) -> OpenChild:
+        """`configured`: features of the parent, complete when a child is opened."""
+
+        @asynccontextmanager
+        async def open_child(
+            thread: Thread,
+            nickname: str,
             config: Config,
             options: SessionOptions,
             sink: EventSink,
             *,
+            role: str | None = None,
             features: Sequence[Feature] = (),
-        ) -> AbstractAsyncContextManager[Session]:
+            has_own_files: bool = False,
+        ) -> AsyncGenerator[Session]:
+            above = thread.parent
+            parent = ParentThread(
+                thread_id=thread.thread_id,
+                root_id=thread.thread_id if above is None else above.root_id,
+                depth=1 if above is None else above.depth + 1,
+                nickname=nickname,
+                role=role,
+                session_file=thread.session_file,
+            )
+            options = replace(
+                options, parent=parent, resume_last=False, fork=False, text_deltas=False
+            )
             warnings = _Warnings(config.warnings, of_parent=setup.warn)
             child = replace(setup, config=config, options=options, warn=warnings)
             further = (*self.further, *features)
             opener = replace(self, clients=clients, configured=configured, further=further)
-            return opener.opened(child, sink, warnings.feature)
+            events = ChildEvents(thread, nickname, sink, has_own_files=has_own_files)
+            async with opener.opened(child, events, warnings.feature) as session:
+                events.counted = session.token_usage.total
+                yield session
 
-        full = replace(setup, connect=clients.connect, open_child=open_child)
-        configured = configured_features(full, self.configured)
-        return [
-            _image_warning,
-            *self.extensions,
-            *filter(None, configured),
-            *self.functions,
-            *self.further,
-            # The innermost: what the others wrap holds for every model.
-            Recovery(full),
-        ]
+        return open_child
+
+
+def _powers(setup: SessionSetup, commands: UserCommands, session: Session) -> Powers:
+    def open_child(
+        nickname: str,
+        *,
+        role: str | None = None,
+        choices: Choices | None = None,
+        history: Sequence[EncodedItem] = (),
+        features: Sequence[Feature] = (),
+        sink: EventSink = lambda _: None,
+    ) -> AbstractAsyncContextManager[Session]:
+        assert setup.open_child is not None
+        choices = choices or session.settings.choices
+        options = replace(setup.options, choices=choices, resume=None, history=tuple(history))
+        opening = partial(setup.open_child, session, nickname, setup.config, options, sink)
+        return opening(role=role, features=features)
+
+    return Powers(partial(commands.run, session), open_child)
 
 
 def _functions(tools: Sequence[Callable[..., Any]]) -> Sequence[Feature]:

@@ -63,7 +63,8 @@ class Session:
         self._unsaid: list[str] | None = []
         """Warnings from before `ThreadStarted`; None after it."""
         self._item_ids = count()
-        self.run_command = powers(self).run_command
+        able = powers(self)
+        self.run_command, self.open_child = able.run_command, able.open_child
         self.extension: Extension = combined([self._extension_of(each) for each in features])
         self._parts = SessionParts(self, self.extension, log)
         self._turns = Turns(

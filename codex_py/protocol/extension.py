@@ -33,7 +33,7 @@ from codex_py.protocol.events import Event, EventSink, StopOverridden, UsageRepo
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note, PastPrompt, UserPrompt
-from codex_py.protocol.settings import TurnSettings
+from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.stream import ModelStream, ToolChoice, Usage
 from codex_py.protocol.tools import ToolSpec
 
@@ -141,11 +141,57 @@ class RunCommand(Protocol):
         ...
 
 
+class ChildResult(Protocol):
+    """See `TurnResult`."""
+
+    @property
+    def last_message(self) -> str | None: ...
+    @property
+    def error(self) -> CodexError | None: ...
+
+
+class ChildThread(Protocol):
+    """See `Session`."""
+
+    @property
+    def thread_id(self) -> str: ...
+    async def run_turn(self, text: str, *, output_schema: Any = None) -> ChildResult: ...
+
+
+class OpenChild(Protocol):
+    def __call__(
+        self,
+        nickname: str,
+        *,
+        role: str | None = None,
+        choices: Choices | None = None,
+        history: Sequence[EncodedItem] = (),
+        features: "Sequence[Feature]" = (),
+        sink: EventSink = lambda _: None,
+    ) -> AbstractAsyncContextManager[ChildThread]:
+        """Open a session below this one. It may outlive the call, but not this session.
+
+        Its tokens are counted here. Its warnings, refusals and patches, and its events as `AgentEvent`, are emitted here.
+        It has the environment, the connections, the approver, the elicitor and the caller's extensions and tools of this one.
+
+        Args:
+            choices: None: those that hold here now.
+            history: what it begins with, behind its context.
+            features: further ones of the child and its children.
+            sink: takes the child's own events.
+
+        Raises:
+            CodexError: it cannot be opened.
+        """
+        ...
+
+
 @frozen
 class Powers:
     """What a session does for its features by more than itself."""
 
     run_command: RunCommand
+    open_child: OpenChild
 
 
 FeatureT = TypeVar("FeatureT")
@@ -213,6 +259,8 @@ class Thread(Protocol):
 
     @property
     def run_command(self) -> RunCommand: ...
+    @property
+    def open_child(self) -> OpenChild: ...
     def past_prompts(self) -> Sequence[PastPrompt]: ...
 
     def count(self, usage: Usage) -> None:

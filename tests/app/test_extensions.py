@@ -103,6 +103,7 @@ def run(
     approver: Approver | None = None,
     work: Work | None = None,
     flags: dict[str, Any] | None = None,
+    check_prefix: bool = True,
 ) -> Talk:
     """Run a turn, or other work, in a session with these extensions."""
     talk = Talk()
@@ -128,7 +129,7 @@ def run(
         ) as session:
             await (work or default)(session)
 
-    with ScriptedServer(replies) as server:
+    with ScriptedServer(replies, check_prefix=check_prefix) as server:
         place.configure(server)
         try:
             asyncio.run(main())

@@ -1,6 +1,10 @@
 """What an extension of a caller can do through its `Thread`, with public names alone."""
 
+import json
 import os
+import sys
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +16,12 @@ from codex_py import (
     Extension,
     Feature,
     Note,
+    SandboxPolicy,
     Session,
     Thread,
     TurnStop,
 )
+from codex_py.protocol.events import AgentEvent
 from tests.app.test_extensions import calls, run, says
 from tests.app.test_extensions import place as place
 from tests.support.lifeline import Lifeline
@@ -154,6 +160,49 @@ def test_an_extension_is_told_once_when_the_tools_are_loaded(place: Workplace) -
         return Extension(loaded=lambda: told.append("codex_py.app.loaded" in sys.modules))
 
     run(
-        place, [calls("update_plan", plan=[]), calls("update_plan", plan=[]), says("done")], feature
+        place,
+        [calls("update_plan", plan=[]), calls("update_plan", "c2", plan=[]), says("done")],
+        feature,
     )
     assert told == [True]
+
+
+def review(thread: Thread) -> Extension:
+    """Have a child that can only read look at the work before a turn ends."""
+
+    async def before_stop(stop: TurnStop) -> Note | None:
+        choices = replace(thread.settings.choices, sandbox_policy=SandboxPolicy(is_final=True))
+        if thread.parent is not None or not stop.rounds_left:
+            return None
+        async with thread.open_child("Reviewer", role="review", choices=choices) as child:
+            for request in ("Review the work.", "Answer in JSON."):
+                result = await child.run_turn(request)
+                if result.error is not None:
+                    raise result.error
+                with suppress(ValueError):
+                    findings = json.loads(result.last_message or "")
+                    return Note(f"<review>\n{findings}\n</review>", "user") if findings else None
+        return None
+
+    return Extension(before_stop=before_stop, max_rounds=1)
+
+
+def test_all_that_a_child_uses_and_is_refused_is_told_of_its_parent(place: Workplace) -> None:
+    place.cwd.joinpath("made").write_text("x", encoding="utf-8")
+    replies = [
+        says("done"),
+        calls("exec_command", cmd="touch hacked"),
+        says("no JSON"),
+        says('["too long"]'),
+        says("mended"),
+    ]
+    flags = {**SANDBOXED, "features": {"multi_agent": False}}
+    talk = run(place, replies, review, flags=flags, check_prefix=False)
+    assert not (place.cwd / "hacked").exists()
+    assert "<review>\n['too long']\n</review>" in talk.texts(4)[-1][1]
+    assert talk.result.last_message == "mended"
+    of_one = run(place, [says("done")]).result.usage
+    assert talk.result.usage.input_tokens == 5 * of_one.input_tokens > 0
+    assert talk.result.usage.output_tokens == 5 * of_one.output_tokens
+    shown = {event.event.type for event in talk.events if isinstance(event, AgentEvent)}
+    assert {"thread.started", "turn.completed"} <= shown

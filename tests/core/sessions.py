@@ -156,7 +156,7 @@ def make_session(
         ),
         retries=FakeBudget,
         features=[*features, feature],
-        powers=lambda _: Powers(_no_command),
+        powers=lambda _: Powers(_no_command, _no_child),
     )
     session.announce()
     return session
@@ -164,3 +164,7 @@ def make_session(
 
 async def _no_command(*_: object, **__: object) -> CommandResult:
     raise AssertionError("the core runs no commands")
+
+
+def _no_child(*_: object, **__: object) -> Any:
+    raise AssertionError("the core opens no children")

@@ -9,20 +9,10 @@ from pathlib import Path
 from codex_py.app.worktrees.worktree import Worktree
 from codex_py.core.session import Session
 from codex_py.core.session_turn import TurnResult
-from codex_py.protocol.event_items import AgentState, ErrorItem
-from codex_py.protocol.events import (
-    AgentEvent,
-    CallDenied,
-    Event,
-    FilesPatched,
-    ItemCompleted,
-    ThreadStarted,
-    UsageReported,
-)
+from codex_py.protocol.event_items import AgentState
 from codex_py.protocol.extension import Thread
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import UserPrompt
-from codex_py.protocol.stream import Usage
 
 
 @dataclass(eq=False)
@@ -46,8 +36,6 @@ class Child:
     """Keeps the session open."""
     _working: asyncio.Task[None] | None = None
     """Runs the turns for the messages at hand."""
-    _counted: Usage = field(default_factory=Usage)
-    """The tokens that the parent has counted."""
 
     @property
     def is_busy(self) -> bool:
@@ -108,29 +96,11 @@ class Child:
         finally:
             await _end(self._keeping)
 
-    def sink(self, event: Event) -> None:
-        """Pass on to the parent what concerns it too."""
-        match event:
-            case ThreadStarted(thread_id):
-                self.id = thread_id
-            case UsageReported(total=total):
-                self.parent.count(total - self._counted)
-                self._counted = total
-            case ItemCompleted(ErrorItem(message=message, tool=None, code=None)):
-                self.parent.warn(f"{self.nickname}: {message}")
-            case FilesPatched() if self.tree is None:
-                self.parent.emit(event)
-            case CallDenied(tool=tool):
-                self.parent.emit(replace(event, tool=f"{self.nickname}: {tool}"))
-            case _:
-                pass
-        self.parent.emit(event if isinstance(event, AgentEvent) else AgentEvent(self.id, event))
-
     async def _keep_open(
         self, opening: AbstractAsyncContextManager[Session], opened: "asyncio.Future[None]"
     ) -> None:
         async with opening as session:
-            self._session, self._counted = session, session.token_usage.total
+            self._session, self.id = session, session.thread_id
             if session.is_resumed and session.is_unfinished:
                 self.state = AgentState("interrupted")
             opened.set_result(None)

@@ -19,7 +19,7 @@ from codex_py.config.roles import Roles
 from codex_py.core.session import Session
 from codex_py.errors import CodexError, SessionError
 from codex_py.protocol.event_items import AgentState
-from codex_py.protocol.extension import ParentThread, Thread
+from codex_py.protocol.extension import Thread
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.json_fields import as_object, object_field, text_field
 from codex_py.protocol.messages import EncodedItem, encode_json
@@ -179,25 +179,7 @@ class Children:
         if len(family.open) >= family.limit:
             raise Refused("collab spawn failed: agent thread limit reached")
         nickname = nickname or self._nickname(role.nicknames)
-        above = thread.parent
-        parent = ParentThread(
-            thread_id=thread.thread_id,
-            root_id=thread.thread_id if above is None else above.root_id,
-            depth=1 if above is None else above.depth + 1,
-            nickname=nickname,
-            role=params.agent_type,
-            session_file=thread.session_file,
-        )
-        options = replace(
-            setup.options,
-            parent=parent,
-            choices=choices,
-            resume=resume,
-            resume_last=False,
-            fork=False,
-            history=tuple(history),
-            text_deltas=False,
-        )
+        options = replace(setup.options, choices=choices, resume=resume, history=tuple(history))
         child = Child(thread, nickname, params.agent_type or "", self._changed)
         family.open.append(child)
         try:
@@ -223,7 +205,16 @@ class Children:
                 make = partial(new_worktree, config.cwd, config.home, setup.environment)
                 child.tree = await stack.enter_async_context(open_worktree(make, self._thread.warn))
                 config, options = in_worktree(config, options, child.tree, setup.environment)
-            opening = setup.open_child(config, options, child.sink, features=[RoleLimits(role)])
+            opening = setup.open_child(
+                child.parent,
+                child.nickname,
+                config,
+                options,
+                lambda _: None,
+                role=child.role or None,
+                features=[RoleLimits(role)],
+                has_own_files=child.tree is not None,
+            )
             yield await stack.enter_async_context(opening)
 
     async def _close(self, children: Iterable[Child]) -> None:

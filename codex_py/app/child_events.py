@@ -1,0 +1,51 @@
+"""What the parent of a child session learns of it. LIGHT."""
+
+from dataclasses import replace
+
+from codex_py.protocol.event_items import ErrorItem
+from codex_py.protocol.events import (
+    AgentEvent,
+    CallDenied,
+    Event,
+    EventSink,
+    FilesPatched,
+    ItemCompleted,
+    ThreadStarted,
+    UsageReported,
+)
+from codex_py.protocol.extension import Thread
+from codex_py.protocol.stream import Usage
+
+
+class ChildEvents:
+    """The sink of a child. It counts the tokens, and passes on to the parent what concerns it too."""
+
+    def __init__(
+        self, parent: Thread, nickname: str, sink: EventSink, *, has_own_files: bool
+    ) -> None:
+        self.counted = Usage()
+        """The tokens that the parent has counted, or that are older than this session."""
+        self._parent = parent
+        self._nickname = nickname
+        self._sink = sink
+        self._has_own_files = has_own_files
+        self._id = ""
+
+    def __call__(self, event: Event) -> None:
+        parent = self._parent
+        match event:
+            case ThreadStarted(thread_id):
+                self._id = thread_id
+            case UsageReported(total=total):
+                parent.count(total - self.counted)
+                self.counted = total
+            case ItemCompleted(ErrorItem(message=message, tool=None, code=None)):
+                parent.warn(f"{self._nickname}: {message}")
+            case FilesPatched() if not self._has_own_files:
+                parent.emit(event)
+            case CallDenied(tool=tool):
+                parent.emit(replace(event, tool=f"{self._nickname}: {tool}"))
+            case _:
+                pass
+        self._sink(event)
+        parent.emit(event if isinstance(event, AgentEvent) else AgentEvent(self._id, event))
