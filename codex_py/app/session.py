@@ -10,6 +10,7 @@ from inspect import iscoroutinefunction
 from typing import Any
 
 from codex_py.app.child_events import ChildEvents
+from codex_py.app.features.output_schema import output_schema
 from codex_py.app.features.recovery import Recovery
 from codex_py.app.features.table import configured_features
 from codex_py.app.model import ModelClients, configured_provider
@@ -163,11 +164,12 @@ class _Opener:
                         *self.further,
                         # The innermost: what the others wrap holds for every model.
                         Recovery(full),
+                        # It wraps nothing, and is asked last: another may still want more of the model.
+                        output_schema,
                         toolbox,
                         _watching(sink),
                     ],
                     powers=partial(_powers, full, commands),
-                    answer_check=_answer_check,
                 )
                 _check_names(session.extension.tools)
                 await stack.enter_async_context(session.opened())
@@ -247,12 +249,6 @@ def _functions(tools: Sequence[Callable[..., Any]]) -> Sequence[Feature]:
     from codex_py.app.features.functions import functions  # 1 ms
 
     return [functions(tools)]
-
-
-def _answer_check(schema: Any) -> Callable[[str], str | None]:
-    from codex_py.app.output_schema import answer_check  # 55 ms
-
-    return answer_check(schema)
 
 
 def _retries(provider: Provider, options: SessionOptions) -> Retries:

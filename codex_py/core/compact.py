@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Final, Literal
 
 from codex_py.core.context import is_context_message
-from codex_py.core.parts import SessionParts
+from codex_py.core.host import Host
 from codex_py.core.shorten import shortened, weight
 from codex_py.core.summary import size_for, summary_by_model
 from codex_py.core.turn import RetryBudget
@@ -21,7 +21,7 @@ from codex_py.protocol import event_items, events
 from codex_py.protocol.extension import Compaction
 from codex_py.protocol.messages import EncodedItem, estimated_tokens, input_text, message
 from codex_py.protocol.prompts import Note, context_length, is_models, user_prompt
-from codex_py.protocol.stream import ModelStream
+from codex_py.protocol.stream import Usage
 
 _KEPT_PROMPT_TOKENS: Final = 20_000
 _KEPT_PART_OF_WINDOW: Final = 4
@@ -33,16 +33,15 @@ _SUMMARY_TOKENS: Final = 1_000
 class Compactor:
     """Compacts the history of a thread when it is nearly full, and when a request was too long."""
 
-    def __init__(self, parts: SessionParts, model: ModelStream) -> None:
-        self._parts = parts
-        self._log = parts.log
-        self._model = model
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._log = host.log
         self._problem: CodexError | None = None
         """The reason why the model gave no summary the last time."""
-        self._failed_in: RetryBudget | None = None
-        """Identifies the turn in which compaction failed: it is not tried again there while there is room."""
+        self._failed_in: str | None = None
+        """The id of the turn in which compaction failed: it is not tried again there while there is room."""
 
-    async def make_room(self, retries: RetryBudget, *, used_tokens: int) -> None:
+    async def make_room(self, retries: RetryBudget, *, pending: str = "") -> None:
         """Compact a history that is nearly full.
 
         If an extension refuses it, or the provider cannot be reached and there is still room, the history stays in full
@@ -50,15 +49,20 @@ class Compactor:
 
         Args:
             retries: of the turn.
-            used_tokens: the length of the next request.
+            pending: a prompt that is about to be added.
 
         Raises:
             CodexError: an extension ended the turn.
         """
-        settings = self._parts.thread.settings
+        settings = self._host.settings
         limit = settings.auto_compact_token_limit
+        used_tokens = self._log.used_tokens(settings) + len(pending.encode()) // 4
         is_full = used_tokens >= settings.context_window
-        if limit is None or used_tokens < limit or (self._failed_in is retries and not is_full):
+        if (
+            limit is None
+            or used_tokens < limit
+            or (self._failed_in == self._turn_id and not is_full)
+        ):
             return
         if not is_worth_compacting(self._log.items):
             return
@@ -68,8 +72,8 @@ class Compactor:
         except (ModelError, CompactionFailed) as error:
             problem = error
         if problem is not None:
-            self._problem, self._failed_in = problem, retries
-            self._parts.thread.warn(
+            self._problem, self._failed_in = problem, self._turn_id
+            self._host.warn(
                 f"The conversation could not be compacted: {problem}. It goes on in full length."
             )
 
@@ -99,7 +103,7 @@ class Compactor:
         Raises:
             CodexError: there is no summary. The history is unchanged.
         """
-        await self._compact("manual", lambda: summary_by_model(self._parts, self._model, retries))
+        await self._compact("manual", lambda: summary_by_model(self._host, retries))
 
     async def _compact(
         self,
@@ -112,16 +116,16 @@ class Compactor:
         Args:
             ask: returns the summary. None, here or from it: the history is shortened without one.
         """
-        parts = self._parts
-        item_id = parts.next_live_id()
+        host = self._host
+        item_id = host.next_live_id()
         is_done = False
         kept: list[Note] = []
-        parts.thread.emit(events.ItemStarted(event_items.ContextCompaction(id=item_id)))
+        host.emit(events.ItemStarted(event_items.ContextCompaction(id=item_id)))
         try:
-            async with parts.extension.around_compaction(Compaction(trigger, kept.append)):
+            async with host.extension.around_compaction(Compaction(trigger, kept.append)):
                 summary = None if ask is None else await ask()
-                notes = [*parts.extension.context("compact"), *kept]
-                context = self._log.new_context(parts.thread.settings, notes)
+                notes = [*host.extension.context("compact"), *kept]
+                context = self._log.new_context(host.settings, notes)
                 if summary is not None:
                     text = f"{instruction_text('compact/summary.md')}\n{summary}"
                     items = [*context, *self._latest_prompts()]
@@ -129,30 +133,31 @@ class Compactor:
                 is_done = is_done or self._shorten(context, failure)
         finally:
             status = "completed" if is_done else "failed"
-            parts.thread.emit(
+            host.emit(
                 events.ItemCompleted(event_items.ContextCompaction(id=item_id, status=status))
             )
         return is_done
 
     def _replace(self, items: Sequence[EncodedItem], last_text: str, *, only_shorter: bool) -> bool:
-        settings = self._parts.thread.settings
+        settings = self._host.settings
         items = [*items, message("user", [input_text(last_text)])]
         before = self._log.request(settings).input
         if only_shorter and sum(map(len, items)) >= sum(map(len, before)):
             return False
         self._log.compact(items, last_text, settings)
-        self._parts.estimate(estimated_tokens(self._log.items))
+        tokens = estimated_tokens(self._log.items)
+        self._host.count(Usage(), Usage(input_tokens=tokens))
         return True
 
     def _latest_prompts(self) -> Sequence[EncodedItem]:
-        window = self._parts.thread.settings.context_window
+        window = self._host.settings.context_window
         room = 4 * min(_KEPT_PROMPT_TOKENS, window // _KEPT_PART_OF_WINDOW)
         prompts = [item for item in self._log.items if user_prompt(item) is not None]
         return shortened(prompts, room).items
 
     def _shorten(self, context: Sequence[EncodedItem], failure: ModelError | None) -> bool:
         """Cut the history behind its context to half, and to half of the window at most. False if nothing can go."""
-        settings = self._parts.thread.settings
+        settings = self._host.settings
         request = self._log.request(settings)
         mark = instruction_text("compact/shortened.md")
         head = [*context, message("user", [input_text(mark)])]
@@ -173,12 +178,18 @@ class Compactor:
         if not self._replace([*context, *short.items], mark, only_shorter=True):
             return False
         why = "" if self._problem is None else f" ({self._problem})"
-        self._parts.thread.warn(
+        self._host.warn(
             f"The conversation was shortened without a summary{why}, from about {before} tokens to"
             f" {self._log.request(settings).estimated_tokens}. Outputs cut: {short.outputs}; turns that lost answers and"
             f" calls: {short.turns}; prompts cut: {short.prompts}."
         )
         return True
+
+    @property
+    def _turn_id(self) -> str:
+        turn = self._host.turn
+        assert turn is not None
+        return turn.id
 
     async def _ask(self, retries: RetryBudget, *, is_full: bool) -> str | None:
         """The summary of the model; None if it refuses, or has just refused.
@@ -186,10 +197,10 @@ class Compactor:
         Raises:
             CodexError: the model cannot be asked now, and the history still fits.
         """
-        if self._failed_in is not retries:
+        if self._failed_in != self._turn_id:
             self._problem = None
             try:
-                return await summary_by_model(self._parts, self._model, retries)
+                return await summary_by_model(self._host, retries)
             except (ModelError, CompactionFailed) as error:
                 self._problem = error
         problem = self._problem

@@ -1,21 +1,22 @@
 """A conversation with a model: the one owner of its state."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+from codex_py.core.compact import Compactor
 from codex_py.core.history import past_prompts
-from codex_py.core.parts import SessionParts
-from codex_py.core.session_turn import TurnResult
+from codex_py.core.session_turn import SessionTurn, TurnResult
 from codex_py.core.thread_log import ThreadLog
 from codex_py.core.turn import ItemHandlers, RetryBudget
-from codex_py.core.turns import AnswerCheck, Turns
 from codex_py.errors import CodexError, ConfigError
 from codex_py.protocol import event_items, events
 from codex_py.protocol.extension import Extension, Feature, FeatureT, Powers, TurnStart, combined
+from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem, estimated_tokens
 from codex_py.protocol.prompts import Note, PastPrompt, UserPrompt, is_summary, user_prompt
 from codex_py.protocol.settings import Choices, TurnSettings
@@ -44,7 +45,6 @@ class Session:
         retries: Callable[[], RetryBudget],
         features: Sequence[Feature],
         powers: Callable[["Session"], Powers],
-        answer_check: AnswerCheck = lambda _: lambda _: None,
     ) -> None:
         thread = log.thread
         self.thread_id = thread.id
@@ -57,23 +57,25 @@ class Session:
         self.initial_items = thread.read_conversation
         """Reads the history from before this session, for `thread_items`. Raises a `SessionError` if it cannot be read."""
         self.settings = settings
-        self._log = log
+        self.log = log
+        self.steered: list[UserPrompt] = []
+        """Prompts that go out with the next request of the running turn."""
         self._settings_for = settings_for
         self._features: Sequence[object] = features
         self._unsaid: list[str] | None = []
         """Warnings from before `ThreadStarted`; None after it."""
-        self._item_ids = count()
+        self._item_ids, self._live_ids = count(), count()
+        self._retries = retries
+        self._running: SessionTurn | None = None
+        """The running turn or compaction."""
+        self._is_closed = False
+        self._idle = asyncio.Event()
         able = powers(self)
         self.run_command, self.open_child = able.run_command, able.open_child
         self.extension: Extension = combined([self._extension_of(each) for each in features])
-        self._parts = SessionParts(self, self.extension, log)
-        self._turns = Turns(
-            self._parts,
-            self.extension.wrap_model(model.stream),
-            handlers(self),
-            retries,
-            answer_check,
-        )
+        self.model = self.extension.wrap_model(model.stream)
+        self.handlers = handlers(self)
+        self._compactor = Compactor(self)
         self._use(settings)
 
     @asynccontextmanager
@@ -89,7 +91,10 @@ class Session:
             try:
                 yield
             finally:
-                await self._turns.close()
+                self._is_closed = True
+                if self._running is not None:
+                    self._running.end()
+                    await self._idle.wait()
 
     def announce(self) -> None:
         """Emit `ThreadStarted`, and the warnings that waited for it."""
@@ -115,35 +120,39 @@ class Session:
         """`item_0`, `item_1`, … in the order of first appearance."""
         return f"item_{next(self._item_ids)}"
 
+    def next_live_id(self) -> str:
+        """A fresh `live_N` for a live-only item, so that the ids in `--json` have no gaps."""
+        return f"live_{next(self._live_ids)}"
+
     def emit(self, event: events.Event) -> None:
-        if (turn := self._turns.running) is not None:
-            turn.watch(event)
+        if self._running is not None:
+            self._running.watch(event)
         self.extension.sink(event)
 
     @property
     def is_running(self) -> bool:
-        return self._turns.running is not None
+        return self._running is not None
 
     @property
     def is_unfinished(self) -> bool:
         """True if the last turn failed or was interrupted: see `retry`."""
-        return self._turns.is_unfinished
+        return self.log.is_unfinished
 
     @property
     def turn(self) -> TurnStart | None:
         """The running turn or compaction."""
-        return None if (turn := self._turns.running) is None else turn.start
+        return None if self._running is None else self._running.start
 
     @property
     def items(self) -> Sequence[EncodedItem]:
         """The history as it is sent to the model, base prompt first. A live view; see `thread_items`."""
-        return self._log.items
+        return self.log.items
 
     @property
     def token_usage(self) -> events.UsageReported:
         """As last reported, or as read from the session file."""
-        parts = self._parts
-        return events.UsageReported(parts.last_usage, parts.usage, self.settings.context_window)
+        log = self.log
+        return events.UsageReported(log.last_usage, log.usage, self.settings.context_window)
 
     async def run_turn(
         self,
@@ -160,18 +169,18 @@ class Session:
         can be sent again, and then raises `CancelledError`.
 
         Args:
-            output_schema: a JSON Schema for the final answer. An answer that breaks it is sent back once,
-                as a second turn; if that one breaks it too, the result's `error` has the code `schema`.
+            output_schema: a JSON Schema for the final answer. An answer that breaks it is sent back once; if the
+                second one breaks it too, the result's `error` has the code `schema`.
             tool_choice: as the setting of this name, for this turn.
 
         Raises:
             RuntimeError: a turn is running, or the session is closed.
-            ConfigError: `output_schema` is not a JSON Schema, or refers to one that it does not contain; or the
-                tool choice is none.
+            ConfigError: the tool choice is none.
         """
         choice = None if tool_choice is None else ToolChoice.parse(tool_choice)
         prompt = UserPrompt(text, tuple(map(str, images)))
-        return await self._turns.run(prompt, output_schema, choice)
+        start = TurnStart(new_thread_id(), prompt, choice, output_schema)
+        return await self._run(start, SessionTurn.answer)
 
     async def retry(self, *, output_schema: Any = None) -> TurnResult:
         """Continue a turn that failed or was interrupted. No prompt is added, and no call runs again.
@@ -184,7 +193,8 @@ class Session:
         """
         if not self.is_unfinished:
             raise CodexError("there is nothing to try again", code="nothing_to_retry")
-        return await self._turns.run(None, output_schema)
+        start = TurnStart(new_thread_id(), None, output_schema=output_schema)
+        return await self._run(start, SessionTurn.answer)
 
     async def compact(self) -> TurnResult:
         """Replace the history by a summary. Events, errors and cancellation are those of a turn.
@@ -192,7 +202,7 @@ class Session:
         Raises:
             RuntimeError: a turn is running.
         """
-        return await self._turns.compact()
+        return await self._run(TurnStart(new_thread_id(), None), SessionTurn.compact)
 
     def steer(self, text: str, *, images: Sequence[Path] = ()) -> bool:
         """Add a prompt to the running turn. It goes out with the turn's next request.
@@ -201,10 +211,9 @@ class Session:
         the prompt is in the history. False if no turn is running, or the turn has sent its last request:
         then run a turn with the prompt.
         """
-        turn = self._turns.running
-        if turn is None or not turn.takes_steering:
+        if self._running is None or not self._running.takes_steering:
             return False
-        self._parts.steered.append(UserPrompt(text, tuple(map(str, images))))
+        self.steered.append(UserPrompt(text, tuple(map(str, images))))
         return True
 
     def abort(self) -> None:
@@ -212,17 +221,17 @@ class Session:
 
         For code that runs inside the turn, which cannot cancel the turn without cancelling its caller too.
         """
-        if (turn := self._turns.running) is not None:
-            turn.end()
+        if self._running is not None:
+            self._running.end()
 
     def end(self, error: CodexError) -> None:
         """End the running turn, if there is one, with this error: its calls are answered `aborted: {error}`."""
-        if (turn := self._turns.running) is not None:
-            turn.end(error)
+        if self._running is not None:
+            self._running.end(error)
 
     def take_unsent(self) -> list[UserPrompt]:
         """Take the steered prompts that were not sent because the turn failed or was cancelled."""
-        unsent, self._parts.steered = self._parts.steered, []
+        unsent, self.steered = self.steered, []
         return unsent
 
     def tell(self, note: Note) -> None:
@@ -230,13 +239,14 @@ class Session:
 
         It goes out with the next request, also of the running turn.
         """
-        self._parts.notes.append(note)
+        self.log.notes.append(note)
         if not self.is_running:
-            self._parts.send_notes()
+            self.log.send_notes()
 
-    def count(self, usage: Usage) -> None:
-        """Add the tokens that others used for this thread."""
-        self._parts.count(usage)
+    def count(self, usage: Usage, last: Usage | None = None) -> None:
+        """Add the tokens that others used for this thread. `last`: those of its own last response, if that has changed."""
+        self.log.count(usage, last)
+        self.emit(self.token_usage)
 
     def change(self, choices: Choices) -> None:
         """Run the next turns with other settings: `session.change(replace(session.settings.choices, …))`.
@@ -247,7 +257,7 @@ class Session:
             RuntimeError: a turn is running.
             ConfigError: the settings are not possible. Nothing changed.
         """
-        self._turns.must_be_idle()
+        self._must_be_idle()
         self._use(self._settings_for(choices))
 
     @property
@@ -268,12 +278,12 @@ class Session:
             RuntimeError: a turn is running.
             ValueError: there are fewer prompts, see `past_prompts`.
         """
-        self._turns.must_be_idle()
+        self._must_be_idle()
         prompts, before = self.past_prompts(), estimated_tokens(self.items)
-        self._log.rollback(turns)
-        self._turns.forget()
+        self.log.rollback(turns)
         left = estimated_tokens(self.items) / max(1, before)
-        self._parts.estimate(round(self._parts.last_usage.total_tokens * left))
+        tokens = round(self.log.last_usage.total_tokens * left)
+        self.count(Usage(), Usage(input_tokens=tokens))
         return prompts[-turns].prompt
 
     def rename(self, name: str) -> None:
@@ -281,8 +291,29 @@ class Session:
         name = " ".join(name.split())
         if not name:
             raise CodexError("a thread cannot have a blank name", code="name")
-        self._log.rename(name)
+        self.log.rename(name)
         self.name = name
+
+    async def _run(
+        self, start: TurnStart, work: Callable[[SessionTurn], Awaitable[None]]
+    ) -> TurnResult:
+        self._must_be_idle()
+        turn = SessionTurn(self, self._compactor, start, self._retries())
+        self._running = turn
+        self._idle.clear()
+        try:
+            return await turn.run(work)
+        finally:
+            self._running = None
+            self._idle.set()
+            self.log.send_notes()
+
+    def _must_be_idle(self) -> None:
+        """Raises a `RuntimeError` if a turn is running, or the session is closed."""
+        if self._running is not None:
+            raise RuntimeError("a turn of this session is running; wait for its end, or cancel it")
+        if self._is_closed:
+            raise RuntimeError("the session is closed: its `async with` block has ended")
 
     def _extension_of(self, feature: Feature) -> Extension:
         extension: Any = callable(feature) and feature(self)

@@ -1,20 +1,29 @@
-"""One turn of a session: its state, its requests from the history, and its results into it."""
+"""One turn of a session: from its first event to its last, with its requests from the history and its results into it."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from codex_py.core.compact import Compactor
-from codex_py.core.parts import SessionParts
-from codex_py.core.turn import RetryBudget
-from codex_py.errors import CodexError, ExitCode, ModelError, PromptRefused
+from codex_py.core.compact import Compactor, is_worth_compacting
+from codex_py.core.host import Host
+from codex_py.core.turn import RetryBudget, Turn
+from codex_py.core.turn_end import TurnOutcome, checked_facts
+from codex_py.errors import (
+    CodexError,
+    ExitCode,
+    ModelError,
+    PromptRefused,
+    TurnSkipped,
+    single_error,
+)
 from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import Denied
 from codex_py.protocol.extension import TurnStart, TurnStop
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.prompts import Note, UserPrompt
+from codex_py.protocol.response_order import Place
 from codex_py.protocol.stream import Prompt, Usage
-from codex_py.protocol.tools import ToolCall
 
 
 @frozen
@@ -36,180 +45,245 @@ class TurnResult:
 
 
 class SessionTurn:
-    """The `Conversation` of a turn. A compaction has one for its state.
-
-    Made when the turn begins, in the task that runs it.
-
-    Args:
-        ran: see `Turn`.
-    """
+    """The `Conversation` of a turn, or the state of a compaction. Made in the task that runs it."""
 
     def __init__(
-        self,
-        parts: SessionParts,
-        compactor: Compactor,
-        start: TurnStart,
-        retries: RetryBudget,
-        ran: list[ToolCall],
-        output_schema: Any,
+        self, host: Host, compactor: Compactor, start: TurnStart, retries: RetryBudget
     ) -> None:
         self.start = start
-        self.retries = retries
         self.takes_steering = False
         """The turn has a next request, with which steered prompts go out."""
-        self.denied = Denied()
         self.ending: CodexError | None = None
         """Why the turn was cancelled, if not by its user."""
-        self.is_ended = False
-        """The turn was cancelled by `end`."""
-        self.is_over = False
-        """The last event of the turn is due: `end` is too late."""
-        self.record, self.settle = parts.log.record, parts.log.settle
-        self.emit = parts.thread.emit
-        self.add_usage = parts.add_usage
-        self._parts = parts
+        self._host = host
         self._compactor = compactor
-        self._ran = ran
-        self._output_schema = output_schema
+        self._retries = retries
+        self._is_ended = False
+        """The turn was cancelled by `end`."""
+        self._is_over = False
+        """The last event of the turn is due: `end` is too late."""
         self._last_message: str | None = None
-        self.overridden: events.StopOverridden | None = None
+        self._denied = Denied()
+        self._overridden: events.StopOverridden | None = None
         """An extension wanted to continue the turn that ends."""
         task = asyncio.current_task()
         assert task is not None
         self._task: asyncio.Task[Any] = task
         self._cancellations = task.cancelling()
 
-    async def begin(self) -> None:
-        """Record the prompt. It is kept even if the turn fails, unless it is refused.
+    async def run(self, work: Callable[["SessionTurn"], Awaitable[None]]) -> TurnResult:
+        """Do the work between the first event and the last. See `Session.run_turn`.
 
-        Raises:
-            CodexError: an extension ended the turn, or refused the prompt.
-            StreamError: the history must be compacted, and the provider cannot be reached.
+        `work`: `answer` or `compact`.
         """
-        parts, prompt = self._parts, self.start.prompt
-        self.takes_steering = True
-        notes: Sequence[Note] = ()
-        is_refused = False
+        self._host.emit(events.TurnStarted())
+        outcome = await self._outcome(await self._end_of(work))
+        for event in outcome.events(self._host.log.usage, self._denied, self._overridden):
+            self._host.emit(event)
+        return self._result(outcome)
+
+    async def answer(self) -> None:
+        """Send requests until the model calls nothing more."""
+        log = self._host.log
+        max_responses = self._host.settings.max_responses
+        turn = Turn(
+            self,
+            self._host.model,
+            self._host.handlers,
+            self._retries,
+            max_responses=max_responses,
+            ran=log.ran,
+        )
+        was_unfinished, log.is_unfinished = log.is_unfinished, True
         try:
-            if prompt is not None:
-                notes = await self._notes_of(prompt)
-            await self._make_room("" if prompt is None else prompt.text)
-        except PromptRefused:
-            is_refused = True
+            await self._begin()
+            await turn.run()
+            await self._be_cancelled()
+        except asyncio.CancelledError:
+            log.abort(self.ending)
             raise
-        finally:
-            if not is_refused:
-                parts.log.begin_turn(parts.thread.settings, parts.extension.context)
-                if prompt is not None:
-                    self._record_prompt(prompt, notes)
+        except PromptRefused:
+            log.is_unfinished = was_unfinished
+            raise
+        log.is_unfinished = False
 
-    async def prompt(self) -> Prompt:
-        parts = self._parts
-        parts.send_notes()
-        while parts.steered:
-            await self._send(parts.steered[0])
-            del parts.steered[0]
-        parts.log.tell(await parts.extension.before_request())
-        return parts.log.request(parts.thread.settings, self._output_schema)
+    async def compact(self) -> None:
+        """Raises a `CodexError` if there is no summary."""
+        if not is_worth_compacting(self._host.log.items):
+            raise CodexError("there is nothing to compact yet", code="nothing_to_compact")
+        await self._compactor.compact(self._retries)
 
-    async def should_continue(self, *, follow_up: bool) -> bool:
-        if not (follow_up or self._parts.steered or await self._extensions_continue()):
-            self.takes_steering = False
-            return False
-        await self._make_room()
-        return True
-
-    async def recover(self, failure: ModelError, retries_left: int) -> bool:
-        is_shorter = await self._compactor.recover(failure, self.retries)
-        if not is_shorter and await self._parts.extension.recover(failure, retries_left):
-            return True
-        if not (is_shorter or await self._compactor.shorten(failure)):
-            return False
-        # A call that the new history does not contain is new if the model repeats it.
-        items = self._parts.log.items
-        self._ran[:] = [c for c in self._ran if any(c.call_id.encode() in item for item in items)]
-        return True
+    def end(self, error: CodexError | None = None) -> None:
+        """Cancel the turn, once. `error`: the reason; None if the user wants it."""
+        if not (self._is_ended or self._is_over):
+            self._is_ended, self.ending = True, error
+            self._task.cancel()
 
     def watch(self, event: events.Event) -> None:
         match event:
             case events.ItemCompleted(event_items.AgentMessage(text=text)):
                 self._last_message = text
             case events.CallDenied(cause=cause, allow=allow):
-                self.denied = self.denied.plus(cause, allow)
+                self._denied = self._denied.plus(cause, allow)
             case _:
                 pass
 
-    def end(self, error: CodexError | None = None) -> None:
-        """Cancel the turn, once. `error`: the reason; None if the user wants it."""
-        if not (self.is_ended or self.is_over):
-            self.is_ended, self.ending = True, error
-            self._task.cancel()
+    async def prompt(self) -> Prompt:
+        host = self._host
+        host.log.send_notes()
+        while host.steered:
+            await self._send(host.steered[0])
+            del host.steered[0]
+        host.log.tell(await host.extension.before_request())
+        return host.log.request(host.settings, self.start.output_schema)
 
-    async def be_cancelled(self) -> None:
+    def record(self, item: ResponseItem | Note, place: Place) -> None:
+        self._host.log.record(item, place)
+
+    def settle(self, *, whole: bool) -> None:
+        self._host.log.settle(whole=whole)
+
+    def emit(self, event: events.Event) -> None:
+        self._host.emit(event)
+
+    def add_usage(self, usage: Usage) -> None:
+        self._host.count(usage, usage)
+
+    async def should_continue(self, *, follow_up: bool) -> bool:
+        if not (follow_up or self._host.steered or await self._extensions_continue()):
+            self.takes_steering = False
+            return False
+        await self._compactor.make_room(self._retries)
+        return True
+
+    async def recover(self, failure: ModelError, retries_left: int) -> bool:
+        is_shorter = await self._compactor.recover(failure, self._retries)
+        if not is_shorter and await self._host.extension.recover(failure, retries_left):
+            return True
+        if not (is_shorter or await self._compactor.shorten(failure)):
+            return False
+        self._host.log.forget_missing_calls()
+        return True
+
+    async def _end_of(
+        self, work: Callable[["SessionTurn"], Awaitable[None]]
+    ) -> BaseException | None:
+        """Do the work inside `around_turn` of the extensions. Returns what ended it, and raises nothing."""
+        end: BaseException | None = None
+        try:
+            async with self._host.extension.around_turn(self.start):
+                try:
+                    await work(self)
+                except BaseException as error:
+                    # The turn fails even if an extension suppresses it.
+                    end = error
+                    raise
+        except BaseException as error:  # noqa: BLE001
+            end = error
+        return None if end is None else single_error(end)
+
+    async def _outcome(self, end: BaseException | None) -> TurnOutcome:
+        """Ask the extensions for their facts. Whatever is raised here ends the turn, if nothing has before."""
+        self._is_over = True
+        facts: Mapping[str, Any] = {}
+        try:
+            await self._be_cancelled()
+            facts = checked_facts(self._host.extension.turn_facts())
+            if isinstance(end, TurnSkipped):
+                self._host.warn(str(end))
+                facts = {**facts, "exit_code": end.exit_code, "prompt_refused": str(end)}
+        except BaseException as error:  # noqa: BLE001
+            end = error if end is None else end
+        return TurnOutcome(end, self.ending, facts)
+
+    def _result(self, outcome: TurnOutcome) -> TurnResult:
+        """Raises what ended the turn if it is a bug, or a cancellation by others than `end`."""
+        end, facts = outcome.end, outcome.facts
+        is_cancelled = isinstance(end, asyncio.CancelledError)
+        if end is not None and not (is_cancelled or isinstance(end, CodexError)):
+            raise end
+        if self._is_ended:
+            self._task.uncancel()
+        by_others = self._task.cancelling() > self._cancellations
+        if by_others or (is_cancelled and not self._is_ended):
+            raise asyncio.CancelledError
+        exit_code: int = facts.get("exit_code") or (ExitCode.GATE if self._overridden else 0)
+        denied = self._denied.calls > 0
+        usage = self._host.log.usage
+        return TurnResult(self._last_message, usage, outcome.error, denied, exit_code)
+
+    async def _be_cancelled(self) -> None:
         """Let the cancellation of `end` arrive, if the turn has awaited nothing since.
 
         Before Python 3.13, `uncancel` does not take back one that has not arrived: the caller's next `await` would get it.
+        See https://github.com/python/cpython/issues/116720.
         """
-        if self.is_ended:
+        if self._is_ended:
             await asyncio.sleep(0)
 
-    def is_cancelled_by_others(self) -> bool:
-        """Undo the cancellation by `end`. True if somebody else has cancelled the task too."""
-        if self.is_ended:
-            self._task.uncancel()
-        return self._task.cancelling() > self._cancellations
+    async def _begin(self) -> None:
+        """Record the prompt. It is kept even if the turn fails, unless it is refused.
 
-    def result(self, error: CodexError | None, facts: Mapping[str, Any]) -> TurnResult:
-        exit_code: int = facts.get("exit_code") or (ExitCode.GATE if self.overridden else 0)
-        usage = self._parts.usage
-        return TurnResult(self._last_message, usage, error, self.denied.calls > 0, exit_code)
+        Raises:
+            CodexError: an extension ended the turn, or refused the prompt.
+            StreamError: the history must be compacted, and the provider cannot be reached.
+        """
+        host, prompt = self._host, self.start.prompt
+        self.takes_steering = True
+        notes: Sequence[Note] = ()
+        is_refused = False
+        try:
+            if prompt is not None:
+                notes = await self._notes_of(prompt)
+            text = "" if prompt is None else prompt.text
+            await self._compactor.make_room(self._retries, pending=text)
+        except PromptRefused:
+            is_refused = True
+            raise
+        finally:
+            if not is_refused:
+                host.log.begin_turn(host.settings, host.extension.context)
+                if prompt is not None:
+                    self._record_prompt(prompt, notes)
 
     async def _send(self, prompt: UserPrompt) -> None:
         """Record a steered prompt, unless an extension refuses it."""
+        host = self._host
         try:
             notes = await self._notes_of(prompt)
         except PromptRefused as error:
-            self._parts.thread.warn(str(error))
-            self.emit(events.SteeringRefused(prompt.text))
+            host.warn(str(error))
+            host.emit(events.SteeringRefused(prompt.text))
             return
         self._record_prompt(prompt, notes)
-        item_id = self._parts.next_live_id()
-        self.emit(
-            events.ItemCompleted(
-                event_items.UserMessage(id=item_id, text=prompt.text, images=prompt.images)
-            )
+        item = event_items.UserMessage(
+            id=host.next_live_id(), text=prompt.text, images=prompt.images
         )
+        host.emit(events.ItemCompleted(item))
 
     async def _notes_of(self, prompt: UserPrompt) -> Sequence[Note]:
-        settings = self._parts.thread.settings
+        settings = self._host.settings
         # Twice the usual number of characters in a token: a prompt that may fit is sent.
         tokens, window = len(prompt.text) // 8, settings.known_window
         if window is not None and tokens > window:
             text = f"The prompt is too long: it has at least about {tokens:,} tokens, and the context window"
             text += f" of {settings.model} has {window:,}."
             raise PromptRefused(text, code="context_length_exceeded", exit_code=ExitCode.USAGE)
-        return await self._parts.extension.before_prompt(prompt)
+        return await self._host.extension.before_prompt(prompt)
 
     def _record_prompt(self, prompt: UserPrompt, notes: Sequence[Note]) -> None:
-        thread = self._parts.thread
-        self._parts.log.prompt(prompt, notes, thread.settings.image_detail, thread.warn)
+        host = self._host
+        host.log.prompt(prompt, notes, host.settings.image_detail, host.warn)
 
     async def _extensions_continue(self) -> bool:
-        parts = self._parts
-        wanted = await parts.extension.before_stop(TurnStop(self.start, self._last_message))
+        host = self._host
+        wanted = await host.extension.before_stop(TurnStop(self.start, self._last_message))
         if isinstance(wanted, Note):
-            parts.log.tell([wanted])
+            host.log.tell([wanted])
             return True
         # The user may have steered the turn meanwhile.
-        if wanted is not None and not parts.steered:
-            self.overridden = wanted
+        if wanted is not None and not host.steered:
+            self._overridden = wanted
             rounds = f"as often as allowed ({wanted.rounds})"
-            parts.thread.warn(
-                f"The agent was kept going {rounds}, and the turn ends: {wanted.reason}"
-            )
-        return bool(parts.steered)
-
-    async def _make_room(self, pending: str = "") -> None:
-        """Compact a history that is nearly full. `pending`: a prompt that is about to be added."""
-        used_tokens = self._parts.used_tokens + len(pending.encode()) // 4
-        await self._compactor.make_room(self.retries, used_tokens=used_tokens)
+            host.warn(f"The agent was kept going {rounds}, and the turn ends: {wanted.reason}")
+        return bool(host.steered)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Final, NoReturn
 
-from codex_py.core.parts import SessionParts
+from codex_py.core.host import Host
 from codex_py.core.shorten import Size, shortened, weight
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
 from codex_py.errors import CompactionFailed, ModelError
@@ -14,14 +14,14 @@ from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.messages import input_text, message
 from codex_py.protocol.prompts import Note, context_length
 from codex_py.protocol.response_order import Place
-from codex_py.protocol.stream import ModelStream, Prompt
+from codex_py.protocol.stream import Prompt, Usage
 
 _MAX_SHORTER: Final = 8
 """How often the request for a summary is shortened by a quarter. After that, a tenth of it is left."""
 _MAX_REQUESTS: Final = 20
 
 
-async def summary_by_model(parts: SessionParts, model: ModelStream, retries: RetryBudget) -> str:
+async def summary_by_model(host: Host, retries: RetryBudget) -> str:
     """The model's summary of the history, which is not changed.
 
     The request begins like every other one of the thread, tools included, so that the prompt cache
@@ -31,8 +31,8 @@ async def summary_by_model(parts: SessionParts, model: ModelStream, retries: Ret
         ModelError: there was no answer.
         CompactionFailed: there was one without a text.
     """
-    conversation = _Summarising(parts)
-    turn = Turn(conversation, model, _NOTHING_RUNS, retries, max_responses=_MAX_REQUESTS)
+    conversation = _Summarising(host)
+    turn = Turn(conversation, host.model, _NOTHING_RUNS, retries, max_responses=_MAX_REQUESTS)
     await turn.run()
     if not conversation.text.strip():
         raise CompactionFailed("the model gave no summary of the conversation", code="no_summary")
@@ -50,15 +50,13 @@ class _Summarising:
 
     ending = None
 
-    def __init__(self, parts: SessionParts) -> None:
+    def __init__(self, host: Host) -> None:
         self.text = ""
+        self._host = host
         self._shorter = 0
-        self.add_usage = parts.add_usage
-        self._emit = parts.thread.emit
-        self._recover = parts.extension.recover
-        self._prompt = parts.log.request(parts.thread.settings)
+        self._prompt = host.log.request(host.settings)
         self._items = list(self._prompt.input)
-        request = parts.thread.settings.compact_prompt or instruction_text("compact/prompt.md")
+        request = host.settings.compact_prompt or instruction_text("compact/prompt.md")
         self._request = message("user", [input_text(request)])
 
     async def prompt(self) -> Prompt:
@@ -73,7 +71,10 @@ class _Summarising:
 
     def emit(self, event: events.Event) -> None:
         if isinstance(event, events.Reconnecting):
-            self._emit(event)
+            self._host.emit(event)
+
+    def add_usage(self, usage: Usage) -> None:
+        self._host.count(usage, usage)
 
     async def should_continue(self, *, follow_up: bool) -> bool:  # noqa: ARG002
         if self.text.strip() or not self._prompt.tools:
@@ -91,7 +92,7 @@ class _Summarising:
             self._items = [*before[:start], *shortened(before[start:], room, size).items]
             if sum(map(len, self._items)) < sum(map(len, before)):
                 return True
-        return await self._recover(failure, retries_left)
+        return await self._host.extension.recover(failure, retries_left)
 
 
 def _never_called(*_: object) -> NoReturn:

@@ -2,28 +2,28 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from codex_py.core.context import context_update, model_switch
-from codex_py.core.history import without_turns
+from codex_py.core.history import is_cut_off, without_turns
+from codex_py.core.images import image_parts
 from codex_py.errors import CodexError
-from codex_py.filesystem.reading import read_whole
 from codex_py.protocol.extension import Occasion, ParentThread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.messages import (
-    MAX_IMAGE_BYTES,
     EncodedItem,
-    image_url,
-    input_image,
+    estimated_tokens,
     input_text,
     message,
 )
-from codex_py.protocol.prompts import Note, UserPrompt
+from codex_py.protocol.prompts import Note, UserPrompt, is_models
 from codex_py.protocol.response_order import COMPLETED, Place, in_order
 from codex_py.protocol.settings import TurnSettings, turn_context
 from codex_py.protocol.stream import Prompt, Usage
+from codex_py.protocol.tools import ToolCall
 
 _ABORTED = (
     "<turn_aborted>\n{}. Commands that were running"
@@ -81,7 +81,8 @@ class ThreadState:
 
 
 class ThreadLog:
-    """Every item is in the session file before it is shown.
+    """Every item is in the session file before it is shown. It has the tokens of the history as well, and what of it was
+    not answered yet.
 
     Args:
         context: makes the first items of a new thread, without the base prompt.
@@ -105,6 +106,18 @@ class ThreadLog:
         """The items of the running response with their places and types, in the order of their coming."""
         self._told_model = thread.model
         self._context_is_current = thread.model is None
+        self.notes: list[Note] = []
+        """They go out with the next request."""
+        self.is_unfinished = is_cut_off(thread.items)
+        """The last turn failed or was interrupted."""
+        self.ran: list[ToolCall] = []
+        """Calls of a response that broke off: they must not run again when it is retried."""
+        self.usage = thread.usage
+        """The tokens of the whole thread."""
+        self.last_usage = thread.last_usage
+        """Those of the last response; an estimate after a compaction."""
+        self._counted = 0
+        """The number of items when `last_usage` was counted."""
 
     @property
     def items(self) -> Sequence[EncodedItem]:
@@ -130,6 +143,19 @@ class ThreadLog:
             max_output_tokens=settings.max_output_tokens,
             abilities=settings.abilities,
         )
+
+    def used_tokens(self, settings: TurnSettings) -> int:
+        """The tokens of the history: as the last response counted them, and an estimate of what came since."""
+        if not self.last_usage.total_tokens:
+            return self.request(settings).estimated_tokens
+        since = takewhile(lambda item: not is_models(item), reversed(self.items[self._counted :]))
+        return self.last_usage.total_tokens + estimated_tokens(since)
+
+    def count(self, usage: Usage, last: Usage | None = None) -> None:
+        """Add tokens. `last`: those of the last response, if that has changed."""
+        self.usage += usage
+        if last is not None:
+            self.last_usage, self._counted = last, len(self.items)
 
     def begin_turn(self, settings: TurnSettings, introduction: Introduction) -> None:
         """Append the context that changed since the last turn, and in the first turn the notes of extensions."""
@@ -163,6 +189,10 @@ class ThreadLog:
         self._recorder.event_msg(
             {"type": "user_message", "message": prompt.text, "images": list(prompt.images)}
         )
+        self.tell(notes)
+
+    def send_notes(self) -> None:
+        notes, self.notes = self.notes, []
         self.tell(notes)
 
     def tell(self, notes: Iterable[Note]) -> None:
@@ -219,34 +249,10 @@ class ThreadLog:
         self._items = without_turns(self.items, turns)
         self._context_is_current = False
         self._recorder.event_msg({"type": "thread_rolled_back", "num_turns": turns})
+        # There is nothing to retry.
+        self.is_unfinished = False
+        self.ran.clear()
 
-
-def image_parts(
-    path: Path, number: int, detail: str, warn: Callable[[str], None]
-) -> list[dict[str, Any]]:
-    """The content parts of one image, which go before the text of the prompt.
-
-    A file that cannot be read does not fail the turn: a text part says so instead.
-
-    Args:
-        path: absolute.
-        number: from 1, counted over the images of the prompt.
-        detail: see `input_image`.
-        warn: gets the same text.
-    """
-    label = f"[Image #{number}]"
-    try:
-        url = image_url(read_whole(path, MAX_IMAGE_BYTES))
-    except (OSError, ValueError) as error:
-        url, reason = None, getattr(error, "strerror", None) or str(error)
-    else:
-        reason = "it is not a PNG, JPEG, GIF or WebP image"
-    if url is None:
-        unreadable = f"the image at `{path}` could not be read: {reason}"
-        warn(unreadable)
-        return [input_text(f"{label}: {unreadable}")]
-    return [
-        input_text(f'<image name={label} path="{path}">'),
-        input_image(url, detail),
-        input_text("</image>"),
-    ]
+    def forget_missing_calls(self) -> None:
+        """After a compaction: a call that the history no longer contains is new if the model repeats it."""
+        self.ran[:] = [c for c in self.ran if any(c.call_id.encode() in i for i in self.items)]

@@ -261,7 +261,8 @@ class _Response:
         except BaseExceptionGroup as group:
             end = single_error(group)
             if isinstance(end, CodexError) and current.cancelling() > cancellations:
-                # A call that answers its cancellation with an error makes the group forget the cancellation.
+                # A call that answers its cancellation with an error makes the group forget the cancellation:
+                # https://github.com/python/cpython/issues/116720
                 end = asyncio.CancelledError()
         finally:
             self._settle(self._aborted(end))

@@ -60,6 +60,8 @@ class TurnStart:
     """None for a turn that is retried, and for a compaction that the user asked for."""
     tool_choice: ToolChoice | None = None
     """Given with the turn; None: as configured."""
+    output_schema: Any = None
+    """A JSON Schema for the final answer; None: any text."""
 
 
 @frozen

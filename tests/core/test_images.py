@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.core.thread_log import image_parts
+from codex_py.core.images import image_parts
 
 
 def test_an_image_stands_between_tags(tmp_path: Path):

@@ -74,8 +74,10 @@ def test_a_turn_that_is_tried_again_has_its_answer_checked(place: Workplace) -> 
 
 
 def test_a_schema_that_is_none_costs_no_request(place: Workplace) -> None:
+    result, prompts = run_turn(place, schema={"type": "strange"})
     with pytest.raises(CodexError, match="the output schema is not a valid JSON Schema"):
-        run_turn(place, schema={"type": "strange"})
+        result.raise_for_error()
+    assert prompts == []
 
 
 def test_a_sink_that_would_have_to_be_awaited_is_refused(place: Workplace) -> None:

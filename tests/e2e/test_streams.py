@@ -251,7 +251,8 @@ def test_two_answers_that_break_it_are_an_exit_code_of_their_own(
 ) -> None:
     outcome, server = answers(place, text, text)
     assert (outcome.code, len(server.requests)) == (4, 2)
-    assert (outcome.events[-1]["type"], outcome.events[-1]["code"]) == ("error", "schema")
+    end = outcome.events[-1]
+    assert (end["type"], end["error"]["code"]) == ("turn.failed", "schema")
 
 
 @pytest.mark.parametrize(
@@ -281,7 +282,7 @@ def test_a_schema_fetches_nothing(place: Workplace) -> None:
         schema = {"$ref": f"{elsewhere.base_url}/schema.json"}
         outcome, _ = answers(place, "{}", schema=schema)
     assert outcome.code == 78
-    assert "cannot be resolved" in outcome.err
+    assert "cannot be resolved" in outcome.events[-1]["error"]["message"]
     assert elsewhere.requests == []
 
 

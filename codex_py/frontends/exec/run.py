@@ -113,13 +113,10 @@ class ExecRun:
             finally:
                 self._is_over = True
         error = result.error
-        if error is not None and error.code != "schema":
-            return error.exit_code
-        self._deliver(result)
+        if error is None or error.code == "schema":
+            self._deliver(result)
         if error is not None:
-            if self.human is None:
-                self.sink(events.Error(str(error), error.code))
-            raise error
+            return error.exit_code
         is_denied = result.denied and self.arguments.fail_on == "denied"
         return result.exit_code or (ExitCode.DENIED if is_denied else ExitCode.DONE)
 

@@ -1,0 +1,41 @@
+"""`output_schema`: an answer that breaks the schema of its turn is sent back once. LIGHT."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from codex_py.errors import CodexError, ExitCode
+from codex_py.protocol.extension import Extension, Thread, TurnStart, TurnStop
+from codex_py.protocol.prompts import Note
+
+_ONCE_MORE = (
+    "Your last message cannot be used: {}\n"
+    "Send the whole answer again, as JSON that satisfies the schema, and nothing else."
+)
+
+
+def output_schema(thread: Thread) -> Extension:
+    """Fails the turn with the code `schema` if the second answer breaks it, too."""
+    violation: Callable[[str], str | None] | None = None
+
+    @asynccontextmanager
+    async def around_turn(turn: TurnStart) -> AsyncGenerator[None]:
+        nonlocal violation
+        violation = None if turn.output_schema is None else _answer_check(turn.output_schema)
+        yield
+
+    async def before_stop(stop: TurnStop) -> Note | None:
+        if violation is None or (wrong := violation(stop.last_message or "")) is None:
+            return None
+        if not stop.rounds_left:
+            raise CodexError(wrong, code="schema", exit_code=ExitCode.SCHEMA)
+        thread.warn(f"{wrong}; asking once more")
+        return Note(_ONCE_MORE.format(wrong))
+
+    return Extension(around_turn=around_turn, before_stop=before_stop, max_rounds=1)
+
+
+def _answer_check(schema: Any) -> Callable[[str], str | None]:
+    from codex_py.app.output_schema import answer_check  # 55 ms
+
+    return answer_check(schema)
