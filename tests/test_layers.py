@@ -32,8 +32,6 @@ FRONTENDS_MAY_IMPORT = {
     *("patch", "sandbox", "execpolicy", "rollout", "process", "mcp"),
 }
 """What frontends and commands import. The last line is used without a session too, as `model` is by some commands."""
-FRONTENDS_MAY_ALSO_IMPORT = {"core.markdown"}
-"""It reads a text, and knows nothing of sessions."""
 
 TABLES = {"app.features.table", "app.model", "cli.completion", "cli.main"}
 """They load what the tables of features, wires and commands name."""
@@ -138,7 +136,6 @@ def test_frontends_and_commands_know_the_app_and_not_its_parts() -> None:
         if part(module) in {"frontends", "commands"}
         and part(other) not in {*FRONTENDS_MAY_IMPORT, part(module)}
         and not (part(module) == "commands" and part(other) in {"model", "http"})
-        and other not in FRONTENDS_MAY_ALSO_IMPORT
     ]
     assert wrong == []
 

@@ -5,11 +5,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from codex_py.app.agents_md import agents_md
 from codex_py.app.options import SessionSetup
 from codex_py.app.user_programs import user_shell
 from codex_py.config.config import Config
 from codex_py.config.paths import folders_between, worktrees_folder
-from codex_py.core.agents_md import agents_md
 from codex_py.core.context import (
     environment_context,
     initial_items,
@@ -107,10 +107,10 @@ def _spawned(parent: ParentThread) -> dict[str, Any]:
 
 
 def thread_items(items: Sequence[EncodedItem]) -> list[ThreadItem]:
-    """The thread items of a continued session, for a frontend to show. See `core.transcript.past_items`."""
+    """The thread items of a continued session, for a frontend to show. See `app.transcript.past_items`."""
     if not items:
         return []
-    from codex_py.core.transcript import past_items  # 2 ms
+    from codex_py.app.transcript import past_items  # 2 ms
     from codex_py.tools.past import past_tool_finder  # 170 ms
 
     return past_items(items, past_tool_finder())

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
+from codex_py.app.markdown import without_code
 from codex_py.command_line.subcommand import command_config, command_parser
 from codex_py.config.definition_folders import Folder
 from codex_py.config.skills import (
@@ -16,7 +17,6 @@ from codex_py.config.skills import (
     skill_fields,
     skill_files,
 )
-from codex_py.core.markdown import without_code
 from codex_py.errors import ConfigError, UsageError
 from codex_py.streams.standard import print_json, print_out, tell
 from codex_py.streams.terminal import on_one_line

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from codex_py.app.agents_md import agents_md
 from codex_py.app.options import SessionSetup
 from codex_py.config.paths import folders_between
-from codex_py.core.agents_md import agents_md
 from codex_py.protocol.dispatch import Dispatch, ToolUse, changed_paths
 from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.messages import EncodedItem

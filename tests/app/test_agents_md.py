@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.core.agents_md import AgentsMd, agents_md
+from codex_py.app.agents_md import AgentsMd, agents_md
 
 
 @pytest.fixture

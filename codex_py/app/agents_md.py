@@ -11,7 +11,7 @@ from os.path import normpath
 from pathlib import Path
 from typing import Final
 
-from codex_py.core.markdown import without_code
+from codex_py.app.markdown import without_code
 from codex_py.filesystem.reading import read_start, real_path
 from codex_py.protocol.frozen import frozen
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.core.agents_md import with_imports
+from codex_py.app.agents_md import with_imports
 
 
 def imported(root: Path, text: str, max_bytes: int = 10_000) -> tuple[str, list[str]]:
