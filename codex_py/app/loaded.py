@@ -26,6 +26,7 @@ from codex_py.protocol.approval import (
 )
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import EventSink
+from codex_py.protocol.extension import Extension, ToolFinder
 from codex_py.protocol.items import OutputItem
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import ToolCall, ToolOutput
@@ -97,8 +98,8 @@ class LoadedTools:
             unambiguous_patches=config.patch_ambiguous == "refuse",
         )
         self.router = ToolRouter(
-            [*tools, *(offered.load() for offered in extension.tools)],
-            find_tool=extension.find_tool(),
+            tools,
+            find_tool=_finder(extension),
             wrap=extension.wrap_dispatch,
         )
         self._approvals = Approvals(
@@ -197,6 +198,13 @@ class LoadedTools:
             self._session.warn(
                 f"The rule could not be written to {folder}: {error}. It holds for this session."
             )
+
+
+def _finder(extension: Extension) -> ToolFinder:
+    """Finds the tools of extensions. One that is always offered is loaded by its first call."""
+    load = {offered.name: cache(offered.load) for offered in extension.tools}
+    others = extension.find_tool()
+    return lambda name: load[name]() if name in load else others(name)
 
 
 class _DenyingApprover:

@@ -48,7 +48,7 @@ class OfferedTool:
 
     name: str
     load: Callable[[], Tool[Any]]
-    """Called once, after the first request was sent, so it may import what the tool needs."""
+    """Called once, by the first call of the tool, so it may import what the tool needs."""
     spec: ToolSpec | None = None
     """How requests offer the tool; None accepts its calls without offering it."""
 
