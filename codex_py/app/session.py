@@ -91,9 +91,10 @@ async def open_session(
     warnings = _Warnings(config.warnings)
     elicitor = elicitor or DecliningElicitor()
     setup = SessionSetup(config, options, environment, approver, elicitor, warnings)
-    opener = _Opener(extensions, _functions(tools) if tools else [])
+    functions = _functions(tools) if tools else ()
     async with AsyncExitStack() as stack:
         try:
+            opener = _Opener([*extensions, *_installed(config)], functions)
             session = await stack.enter_async_context(opener.opened(setup, sink, warnings.feature))
         except ConfigError as error:
             raise config.layers.located(error) from None
@@ -243,6 +244,14 @@ def _powers(setup: SessionSetup, commands: UserCommands, session: Session) -> Po
         return opening(role=role, features=features)
 
     return Powers(partial(commands.run, session), open_child)
+
+
+def _installed(config: Config) -> Sequence[Feature]:
+    if not (tables := config.values.get("extensions")):
+        return ()
+    from codex_py.app.installed import installed_features  # 39 ms
+
+    return installed_features(tables)
 
 
 def _functions(tools: Sequence[Callable[..., Any]]) -> Sequence[Feature]:

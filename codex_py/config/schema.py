@@ -155,6 +155,7 @@ KEYS: Final[Table] = {
         "*": "any",
     },
     # Ours, not Codex's.
+    "extensions": Setting({"*": "table"}, project=False),
     "patch": {"ambiguous": Setting(("first", "refuse"), default="first")},
     "history": {
         "persistence": Setting(("save-all", "none"), default="save-all"),
