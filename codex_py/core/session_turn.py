@@ -85,13 +85,12 @@ class SessionTurn:
     async def answer(self) -> None:
         """Send requests until the model calls nothing more."""
         log = self._host.log
-        max_responses = self._host.settings.max_responses
         turn = Turn(
             self,
             self._host.model,
             self._host.handlers,
             self._retries,
-            max_responses=max_responses,
+            max_responses=self._host.settings.max_responses,
             ran=log.ran,
         )
         was_unfinished, log.is_unfinished = log.is_unfinished, True
