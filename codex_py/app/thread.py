@@ -110,10 +110,9 @@ def thread_items(items: Sequence[EncodedItem]) -> list[ThreadItem]:
     """The thread items of a continued session, for a frontend to show. See `app.transcript.past_items`."""
     if not items:
         return []
-    from codex_py.app.transcript import past_items  # 2 ms
-    from codex_py.tools.past import past_tool_finder  # 170 ms
+    from codex_py.app.transcript import past_items  # 170 ms
 
-    return past_items(items, past_tool_finder())
+    return past_items(items)
 
 
 def thread_context(

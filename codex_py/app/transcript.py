@@ -1,7 +1,7 @@
 """Replays an earlier session: the thread items as they would have been shown live."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -14,6 +14,7 @@ from codex_py.protocol.json_fields import json_object
 from codex_py.protocol.messages import EncodedItem, decode_json
 from codex_py.protocol.prompts import is_summary, message_texts, prompt_of
 from codex_py.protocol.tools import called_tool, read_coded_text
+from codex_py.tools.past import past_tool_finder
 
 _OWN_COMMAND: Final = re.compile(
     r"<user_shell_command>\n<command>\n(.*)\n</command>\n<result>\n(Exit code: .*)"
@@ -23,20 +24,15 @@ _OWN_COMMAND: Final = re.compile(
 """The message to the model about a command that the user ran."""
 
 
-def past_items(
-    items: Iterable[EncodedItem], find_tool: Callable[[str], calls.Replayable | None]
-) -> list[event_items.ThreadItem]:
+def past_items(items: Iterable[EncodedItem]) -> list[event_items.ThreadItem]:
     """The items of a history in its order, with ids of their own: `history_0`, `history_1`, …
 
     Calls and their outputs become one item, which the tool makes. Items that were not shown live, such as the context, are
     left out, and so are calls of unknown tools. The `diff` of a patch is the envelope that the model wrote, and its
     paths are those in it, unless the session file has the resulting diff.
-
-    Args:
-        find_tool: finds a tool by the name from `called_tool`; None if there is none, or it shows nothing.
     """
     encoded = list(items)
-    return _Transcript([decode_json(item) for item in encoded], encoded, find_tool).shown
+    return _Transcript([decode_json(item) for item in encoded], encoded).shown
 
 
 class _Transcript:
@@ -44,10 +40,9 @@ class _Transcript:
         self,
         items: Sequence[dict[str, Any]],
         encoded: Sequence[EncodedItem],
-        find_tool: Callable[[str], calls.Replayable | None],
     ) -> None:
         self._past = calls.PastItems()
-        self._find_tool = find_tool
+        self._find_tool = past_tool_finder()
         self._patches: dict[int, event_items.FileChange] = {}
         """Applied patches of the current response whose diffs come later in the file, by the index of their call."""
         self._answered: int | None = None

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from codex_py.errors import CodexError, ExitCode
@@ -21,7 +22,9 @@ def output_schema(thread: Thread) -> Extension:
     @asynccontextmanager
     async def around_turn(turn: TurnStart) -> AsyncGenerator[None]:
         nonlocal violation
-        violation = None if turn.output_schema is None else _answer_check(turn.output_schema)
+        violation = (
+            None if turn.output_schema is None else _schemas().answer_check(turn.output_schema)
+        )
         yield
 
     async def before_stop(stop: TurnStop) -> Note | None:
@@ -35,7 +38,12 @@ def output_schema(thread: Thread) -> Extension:
     return Extension(around_turn=around_turn, before_stop=before_stop, max_rounds=1)
 
 
-def _answer_check(schema: Any) -> Callable[[str], str | None]:
-    from codex_py.app.output_schema import answer_check  # 55 ms
+def load_schema(path: Path) -> Any:
+    """See `app.output_schema.load_schema`."""
+    return _schemas().load_schema(path)
 
-    return answer_check(schema)
+
+def _schemas():
+    from codex_py.app import output_schema as schemas  # 55 ms
+
+    return schemas

@@ -8,6 +8,7 @@ from typing import Any
 from codex_py.command_line.stopping import Stopped
 from codex_py.commands.apply.input import PatchInput
 from codex_py.errors import CodexError, ExitCode, PatchError
+from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.files.commit import Committed
 from codex_py.patch.formats import Detected
 from codex_py.patch.plan import PatchPlan
@@ -110,8 +111,6 @@ class Report:
             summary = f"{fits}. It would update the following files:\n{files}"
         if not self._on_terminal:
             return print_out(summary)
-        from codex_py.patch.diff.writer import git_diff  # 3 ms
-
         diff = printable(git_diff(plan.changes, cwd))
         lines = [self._colored(line) for line in diff.split("\n")]
         return print_out("\n".join(lines) + printable(summary))

@@ -12,6 +12,7 @@ from codex_py.commands.apply.input import patch_input, patching
 from codex_py.commands.apply.report import Report
 from codex_py.config.paths import codex_home, project_root
 from codex_py.errors import CodexError, ExitCode, PatchError, UsageError
+from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.files.tree import Overlay
@@ -145,8 +146,6 @@ def _plan(
 ) -> PatchPlan:
     if found.kind == "unified":
         return _plan_diff(found.patch, cwd, options, environment)
-    from codex_py.patch.envelope.apply import plan_patch  # 4 ms
-
     base = Path(os.path.normpath(cwd / (options.directory or "")))
     plan = plan_patch(found.text, base, readable=readable_under([cwd, root]))
     guessed = [hunk for hunk in plan.hunks if hunk.level != Level.EXACT or hunk.also_at]

@@ -15,8 +15,8 @@ from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from codex_py.app.features.output_schema import load_schema
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import TurnResult, open_session
 from codex_py.app.settings import configured_choices
@@ -63,7 +63,7 @@ class ExecRun:
         self.config = load_exec_config(arguments, environment)
         self._add_dirs = tuple(self.config.cwd / name for name in arguments.add_dir)
         schema, message = arguments.output_schema, arguments.output_last_message
-        self.schema = _read_schema(schema) if schema is not None else None
+        self.schema = load_schema(Path(schema)) if schema is not None else None
         root = self.config.project_root or self.config.cwd
         self.message_file = LastMessageFile(Path(message), root) if message is not None else None
         self.arguments, self.target, self.environment = arguments, target, environment
@@ -201,12 +201,6 @@ class ExecRun:
         if self.stdout.reader_left:
             return READER_LEFT
         raise CodexError(f"Failed to write to standard output: {failure.strerror}", code="stdout")
-
-
-def _read_schema(file: str) -> Any:
-    from codex_py.app.output_schema import load_schema  # 55 ms
-
-    return load_schema(Path(file))
 
 
 def _collect_garbage() -> None:
