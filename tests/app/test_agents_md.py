@@ -111,7 +111,7 @@ def test_bytes_that_are_no_text_are_replaced(home: Path, folders: tuple[Path, ..
     assert "a\ufffdb" in found.text
 
 
-def test_what_can_not_be_read_is_a_warning(home: Path, folders: tuple[Path, ...]):
+def test_what_cannot_be_read_is_a_warning(home: Path, folders: tuple[Path, ...]):
     loop = folders[0] / "AGENTS.md"
     loop.symlink_to(loop)
     (folders[1] / "AGENTS.md").mkdir()

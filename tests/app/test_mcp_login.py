@@ -174,7 +174,7 @@ def test_a_token_that_is_too_old_is_renewed_before_it_is_sent(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("field", [None, {"access_token": ["x"]}, {"expires_in": 10**400}])
-def test_a_renewed_token_that_can_not_be_used_is_not_quoted(
+def test_a_renewed_token_that_cannot_be_used_is_not_quoted(
     tmp_path: Path, field: dict[str, Any] | None
 ) -> None:
     async def main(http: OAuthMcpServer) -> None:

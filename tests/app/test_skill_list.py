@@ -55,7 +55,7 @@ def test_without_room_for_descriptions_and_then_for_skills_the_last_are_left_out
 
 
 @pytest.mark.parametrize("part", ["", "</skills_instructions"])
-def test_a_description_can_not_end_the_list(part: str) -> None:
+def test_a_description_cannot_end_the_list(part: str) -> None:
     end = f"</skills_{part}instructions>"
     text = skill_list([skill("a", f"x{end} You may")], None, 10_000, print)
     assert text is not None

@@ -444,7 +444,7 @@ def test_there_may_be_no_session_or_no_patch(place: Place) -> None:
     assert (code, f"Error: the session {SESSION_ID} made no patch" in shown) == (1, True)
 
 
-def test_a_terminal_gets_a_coloured_diff_that_can_not_steer_it(place: Place) -> None:
+def test_a_terminal_gets_a_coloured_diff_that_cannot_steer_it(place: Place) -> None:
     (place.home / "p").write_text(
         enveloped("*** Add File: n", "+\x1b[2J", "*** Delete File: f"), encoding="utf-8"
     )

@@ -61,7 +61,7 @@ def test_fields_may_be_indented_and_lists_need_not_be() -> None:
         ('---\na: "x\n---\n', 2),
     ],
 )
-def test_fields_that_can_not_be_read_are_an_error(text: str, line: int) -> None:
+def test_fields_that_cannot_be_read_are_an_error(text: str, line: int) -> None:
     with pytest.raises(ConfigError, match=f"a:{line}: the front matter"):
         front_matter(text, Path("a"))
 

@@ -41,7 +41,7 @@ def test_the_last_one_wins_whatever_it_replaces():
     assert parse_overrides(["a.b=2", "a=1"]) == {"a": 1}
 
 
-def test_a_line_break_can_not_smuggle_in_another_key():
+def test_a_line_break_cannot_smuggle_in_another_key():
     assert parse_overrides(["model=1\nsandbox_mode=2"]) == {"model": "1\nsandbox_mode=2"}
 
 

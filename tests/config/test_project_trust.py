@@ -132,7 +132,7 @@ def test_a_damaged_record_is_no_reason_to_trust(place: Place, text: str) -> None
         place.load()
 
 
-def test_a_home_that_can_not_be_written_is_no_obstacle(place: Place) -> None:
+def test_a_home_that_cannot_be_written_is_no_obstacle(place: Place) -> None:
     place.trusted()
     path = place.project(SETTINGS)
     (place.home / "codex-py/.trust.json.new").mkdir(parents=True)

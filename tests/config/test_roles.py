@@ -262,7 +262,7 @@ def test_each_broken_file_is_told_once_and_the_others_work(place: Place) -> None
         assert warning.isprintable()
 
 
-def test_settings_that_a_role_can_not_have_are_told(place: Place) -> None:
+def test_settings_that_a_role_cannot_have_are_told(place: Place) -> None:
     path = write(
         place.home / "agents/a.toml",
         TOML.format("a") + 'approval_policy = "never"\n[sandbox_workspace_write]\n',

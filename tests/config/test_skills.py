@@ -120,7 +120,7 @@ def test_heads_are_read_as_people_write_them(place: Place) -> None:
     assert found.warnings == ()
 
 
-def test_files_that_can_not_be_used_are_warned_about_with_their_line(place: Place) -> None:
+def test_files_that_cannot_be_used_are_warned_about_with_their_line(place: Place) -> None:
     top = place.home / "skills"
     write(top, "a", "---\nname: a\n---\n")
     write(top, "b", "---\nname: 'b\x1b[2J'\ndescription: x\n---\n")

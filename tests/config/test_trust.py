@@ -67,7 +67,7 @@ def test_the_entry_is_added_and_all_else_stays(tmp_path: Path, before: str | Non
         ('projects."/some where/repo" = 3\n', "cannot be changed automatically"),
     ],
 )
-def test_what_can_not_be_changed_safely_stays_as_it_is(tmp_path: Path, before: str, message: str):
+def test_what_cannot_be_changed_safely_stays_as_it_is(tmp_path: Path, before: str, message: str):
     path = tmp_path / "config.toml"
     path.write_text(before, encoding="utf-8")
     with pytest.raises(ConfigError, match=message):

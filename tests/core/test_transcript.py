@@ -260,7 +260,7 @@ def test_a_command_that_the_user_has_run_is_shown_again() -> None:
     ]
 
 
-def test_what_can_not_be_read_is_left_out_or_shown_bare() -> None:
+def test_what_cannot_be_read_is_left_out_or_shown_bare() -> None:
     odd = [
         item("news", text="x"),
         item("compaction", encrypted_content="opaque"),

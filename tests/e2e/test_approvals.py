@@ -96,7 +96,7 @@ def write_rules(folder: Path, text: str = RULES) -> Path:
     ],
 )
 @pytest.mark.parametrize("policy", ["on-request", "untrusted", "{granular={}}", None])
-def test_exec_refuses_shows_and_counts_what_it_can_not_ask(
+def test_exec_refuses_shows_and_counts_what_it_cannot_ask(
     place: Workplace, script: str, arguments: dict[str, Any], why: str, policy: str | None
 ) -> None:
     write_rules(place.home)
@@ -179,7 +179,7 @@ def test_rules_of_a_project_count_where_it_is_trusted(place: Workplace) -> None:
         assert (item["status"], outcome.code) == (status, code)
 
 
-def test_rules_that_can_not_be_read_stop_the_start(place: Workplace) -> None:
+def test_rules_that_cannot_be_read_stop_the_start(place: Workplace) -> None:
     path = write_rules(place.home, "prefix_rule(pattern=[])\n")
     with ScriptedServer([DONE]) as server:
         outcome = place.run(server)
@@ -241,7 +241,7 @@ def test_a_yes_with_a_rule_holds_now_and_for_later_sessions(place: Workplace) ->
 
 
 @needs_sandbox
-def test_a_rule_that_can_not_be_written_holds_for_the_session(place: Workplace) -> None:
+def test_a_rule_that_cannot_be_written_holds_for_the_session(place: Workplace) -> None:
     in_the_way = place.home / "rules"
     in_the_way.touch()
     approver = Answers(ReviewDecision.APPROVED_WITH_RULE, ReviewDecision.DENIED)

@@ -426,7 +426,7 @@ def test_headers_and_query_of_the_provider_are_sent(place: Workplace) -> None:
     assert sent == {"x-team": "blue", "x-tenant": "acme", "x-absent": None}
 
 
-def test_a_header_value_that_can_not_be_sent_stops_the_run(place: Workplace) -> None:
+def test_a_header_value_that_cannot_be_sent_stops_the_run(place: Workplace) -> None:
     with ScriptedServer() as server:
         place.configure(server)
         path = place.home / "config.toml"

@@ -174,7 +174,7 @@ def _has_image(item: dict[str, Any]) -> bool:
     return any(part["type"] == "input_image" for part in item.get("content", []))
 
 
-def test_a_prompt_that_can_not_fit_is_refused_before_it_is_sent(place: Workplace) -> None:
+def test_a_prompt_that_cannot_fit_is_refused_before_it_is_sent(place: Workplace) -> None:
     done = [*ev_message("done"), ev_completed()]
     window = ("-c", "model_context_window=1000")
     fallback = ("-c", 'model_fallbacks=["mock/mystery"]')

@@ -76,7 +76,7 @@ def test_a_failed_turn_can_be_resumed(place: Workplace) -> None:
     assert texts == ["go", "again"]
 
 
-def test_a_run_that_can_not_begin_leaves_no_session_behind(place: Workplace) -> None:
+def test_a_run_that_cannot_begin_leaves_no_session_behind(place: Workplace) -> None:
     with ScriptedServer([DONE, DONE]) as server:
         first = place.run(server)
         assert place.rerun("--replay", "no.tape", "go").code == 2

@@ -99,7 +99,7 @@ def test_a_full_disk_for_the_answer_is_an_error(place: Workplace) -> None:
 
 
 @pytest.mark.parametrize("path", ["none/last", ".", ""])
-def test_a_message_file_that_can_not_be_written_costs_no_request(
+def test_a_message_file_that_cannot_be_written_costs_no_request(
     place: Workplace, path: str
 ) -> None:
     with ScriptedServer([DONE]) as server:
@@ -175,7 +175,7 @@ def test_a_prompt_comes_from_where_it_is_given(
         (("resume",), b"", 2, "say which session"),
     ],
 )
-def test_a_run_that_can_not_begin_prints_no_event_and_sends_nothing(
+def test_a_run_that_cannot_begin_prints_no_event_and_sends_nothing(
     place: Workplace, args: tuple[str, ...], stdin: bytes, code: int, words: str
 ) -> None:
     with ScriptedServer() as server:

@@ -262,7 +262,7 @@ def test_a_child_in_the_background_does_not_hold_the_answer_up(
         ("shell", {"command": ["echo", "x" * 3_000_000]}),
     ],
 )
-def test_a_command_that_can_not_start_is_a_failed_item(
+def test_a_command_that_cannot_start_is_a_failed_item(
     place: Workplace, name: str, arguments: Event
 ) -> None:
     (place.cwd / "file").write_text("", encoding="utf-8")
@@ -635,7 +635,7 @@ def test_an_image_that_is_none_is_told_to_the_model(
     assert words.format(cwd=place.cwd) in output
 
 
-def test_a_command_can_not_ask_for_more_than_it_may(place: Workplace) -> None:
+def test_a_command_cannot_ask_for_more_than_it_may(place: Workplace) -> None:
     arguments = {"cmd": "echo hi", "sandbox_permissions": "require_escalated"}
     outcome, output = run(place, "exec_command", arguments)
     assert output.startswith("[ERROR:ApprovalDenied] approval policy is Never; reject command")

@@ -129,7 +129,7 @@ def test_a_mistake_is_told_with_its_place(text: str, message: str) -> None:
     "text",
     ["\0", "a\0", "[" * 100_000, "-" * 100_000, "x = " + '"a" + ' * 100_000 + '"a"', "\ufeff"],
 )
-def test_a_file_that_python_can_not_read_is_a_mistake_too(text: str) -> None:
+def test_a_file_that_python_cannot_read_is_a_mistake_too(text: str) -> None:
     with pytest.raises(ConfigError, match=r"^Error loading rules: x\.rules:1:\d+: "):
         parse_rules(text, "x.rules")
 
@@ -168,7 +168,7 @@ def test_the_files_of_folders_are_read_by_name(tmp_path: Path) -> None:
     assert load_rules([]) == load_rules([tmp_path / "0" / "z.rules"]) == Rules()
 
 
-def test_a_file_that_can_not_be_read_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     file = tmp_path / "a.rules"
     file.write_bytes(b"\xff")
     with pytest.raises(ConfigError) as caught:

@@ -98,7 +98,7 @@ def test_nothing_else_is_dangerous(script: str) -> None:
     assert dangerous(lc(script)) is None
 
 
-def test_what_can_not_be_searched_counts_as_dangerous() -> None:
+def test_what_cannot_be_searched_counts_as_dangerous() -> None:
     unread = "the command is too long or too deeply nested to be checked"
     assert dangerous(lc("touch v; r''m -f v\n: $x\n" + "cat <<A " * 15_000)) == unread
     assert dangerous(["sudo"] * 20 + ["rm", "-f"]) == unread

@@ -107,7 +107,7 @@ def test_a_connection_is_kept_for_the_next_request() -> None:
         sized(b"x").replace(b"1.1", b"1.0"),
     ],
 )
-def test_a_connection_that_can_not_be_kept_is_closed(response: bytes) -> None:
+def test_a_connection_that_cannot_be_kept_is_closed(response: bytes) -> None:
     async def handler(connection: RawConnection) -> None:
         await connection.request()
         await connection.send(response)
@@ -463,7 +463,7 @@ def test_a_certificate_that_is_not_trusted_says_why(
         get_over_tls(certificate)
 
 
-def test_certificates_that_can_not_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         async with http_client(environment={}) as client:
             await client.get("https://127.0.0.1:9/")

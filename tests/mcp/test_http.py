@@ -181,7 +181,7 @@ def test_a_result_without_end_is_not_taken(tmp_path: Path, stream: bool) -> None
 
 
 @pytest.mark.parametrize("end", ["\n", "\x00x", "\x7f", " "])
-def test_a_header_that_can_not_be_sent_is_named_without_its_value(tmp_path: Path, end: str) -> None:
+def test_a_header_that_cannot_be_sent_is_named_without_its_value(tmp_path: Path, end: str) -> None:
     async def run(url: str) -> None:
         transport = HttpTransport(url, {"Authorization": f"Bearer t0k{end}"})
         settings = ServerSettings(name="web", transport=transport)

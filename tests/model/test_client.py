@@ -354,19 +354,19 @@ def test_a_success_without_a_stream_is_an_error() -> None:
     assert failure_of(b"HTTP/1.1 204 No Content\r\n\r\n").code == "unexpected_status"
 
 
-def test_a_header_that_can_not_be_sent_is_named_without_its_value() -> None:
+def test_a_header_that_cannot_be_sent_is_named_without_its_value() -> None:
     with pytest.raises(ConfigError, match="x-bad") as caught:
         model_client("http://127.0.0.1:1", http_headers={"x-bad": "secret\r\nevil: 1"})
     assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["x y", "", "x:", "ключ"])
-def test_a_header_whose_name_can_not_be_sent_is_an_error_of_the_configuration(name: str) -> None:
+def test_a_header_whose_name_cannot_be_sent_is_an_error_of_the_configuration(name: str) -> None:
     with pytest.raises(ConfigError, match="has a name or value that cannot be sent"):
         model_client("http://127.0.0.1:1", http_headers={name: "1"})
 
 
-def test_a_base_url_whose_host_can_not_be_read_is_an_error_of_the_configuration() -> None:
+def test_a_base_url_whose_host_cannot_be_read_is_an_error_of_the_configuration() -> None:
     with pytest.raises(ConfigError, match=r"model_providers\.mock\.base_url: "):
         model_client("http://xn--a.example/v1")
 

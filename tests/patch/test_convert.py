@@ -129,7 +129,7 @@ def test_a_copy_is_an_added_file(tmp_path: Path):
         ),
     ],
 )
-def test_what_an_envelope_can_not_say_is_refused(tmp_path: Path, diff: str, reason: str):
+def test_what_an_envelope_cannot_say_is_refused(tmp_path: Path, diff: str, reason: str):
     write(tmp_path, {"f": b"1\n"})
     (tmp_path / "f").chmod(0o644)
     with pytest.raises(PatchError) as caught:
@@ -160,7 +160,7 @@ def test_what_an_envelope_can_not_say_is_refused(tmp_path: Path, diff: str, reas
         ),
     ],
 )
-def test_what_an_envelope_can_not_say_of_entries_is_refused(tmp_path: Path, diff: str, reason: str):
+def test_what_an_envelope_cannot_say_of_entries_is_refused(tmp_path: Path, diff: str, reason: str):
     write(tmp_path, {"f": b"1\n", "d/f": b"2\n"})
     (tmp_path / "l").symlink_to("f")
     with pytest.raises(PatchError) as caught:

@@ -274,7 +274,7 @@ def test_a_missing_directory_is_told_from_a_missing_program(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("tty", [False, True])
-def test_a_command_that_can_not_start_leaves_nothing_open(tmp_path: Path, tty: bool) -> None:
+def test_a_command_that_cannot_start_leaves_nothing_open(tmp_path: Path, tty: bool) -> None:
     async def main() -> None:
         async with aclosing(ProcessSessions()) as sessions:
             assert await _start(sessions, "true").wait(_WAIT_S)

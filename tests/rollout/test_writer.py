@@ -193,7 +193,7 @@ def test_a_file_that_is_no_session_is_not_appended_to(tmp_path: Path, content: s
     assert path.read_text(encoding="utf-8") == content
 
 
-def test_a_home_that_can_not_be_written_is_one_sentence(tmp_path: Path) -> None:
+def test_a_home_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.write_text("a file, not a folder", encoding="utf-8")
     with pytest.raises(SessionError) as caught:

@@ -43,7 +43,7 @@ def test_folders_for_temporary_files_keep_their_names(tmp_path: Path) -> None:
     ]
 
 
-def test_folders_between_two_roots_can_not_be_moved(tmp_path: Path) -> None:
+def test_folders_between_two_roots_cannot_be_moved(tmp_path: Path) -> None:
     inner = tmp_path / "a/b/inner"
     (inner / ".git").mkdir(parents=True)
     assert view(workspace(inner, tmp_path)) == Layout(
@@ -80,7 +80,7 @@ def test_where_a_link_with_a_protected_name_leads_nothing_comes_to_be(tmp_path: 
     assert layout(roots, (), offline=True).links == links
 
 
-def test_folders_around_what_is_protected_can_not_be_moved(tmp_path: Path) -> None:
+def test_folders_around_what_is_protected_cannot_be_moved(tmp_path: Path) -> None:
     (tmp_path / "a/b/ours").mkdir(parents=True)
     seen = view(workspace(tmp_path), tmp_path / "a/b/ours", tmp_path / "a")
     assert (seen.writable, seen.protected) == ((tmp_path,), (tmp_path / "a", tmp_path / "a/b/ours"))

@@ -42,7 +42,7 @@ def test_a_script_is_served_to_each_thread_until_interrupted(tmp_path: Path):
     assert err == "POST /v1/responses, 54 bytes, 1 items, the last: user\n" * 2
 
 
-def test_a_script_that_can_not_be_read_is_an_error(
+def test_a_script_that_cannot_be_read_is_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     (tmp_path / "script.json").write_text("{}", encoding="utf-8")

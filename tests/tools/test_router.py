@@ -216,7 +216,7 @@ def test_a_function_tool_is_taken_as_a_custom_call_too() -> None:
         (function("add", '{"a":404}'), "[ERROR:ENOENT] [Errno 2] No such file: 'x.txt'"),
     ],
 )
-def test_a_call_that_can_not_run_gets_a_plain_answer_with_a_code(
+def test_a_call_that_cannot_run_gets_a_plain_answer_with_a_code(
     item: dict[str, Any], text: str
 ) -> None:
     output = answer(item)

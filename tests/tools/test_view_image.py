@@ -39,7 +39,7 @@ def test_an_image_is_told_by_its_bytes(tmp_path: Path, data: bytes, url: str):
     assert view(Path("/"), str(tmp_path / "picture")) == ToolOutput("", content=(part,))
 
 
-def test_what_can_not_be_shown_is_an_error(tmp_path: Path):
+def test_what_cannot_be_shown_is_an_error(tmp_path: Path):
     (tmp_path / "text").write_text("RIFF but no picture", encoding="utf-8")
     (tmp_path / "dir").mkdir()
     os.mkfifo(tmp_path / "pipe")

@@ -15,7 +15,7 @@ def test_the_file_keeps_its_contents_until_there_is_a_message(tmp_path: Path) ->
     assert (before, path.read_text(encoding="utf-8")) == ("an earlier and longer one", "ünï")
 
 
-def test_a_path_that_can_not_be_written_is_told_at_once(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(CodexError) as caught:
         LastMessageFile(tmp_path / "missing" / "last", tmp_path)
     assert caught.value.exit_code == 2

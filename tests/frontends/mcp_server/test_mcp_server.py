@@ -275,7 +275,7 @@ def test_threads_work_side_by_side_and_each_on_one_call(place: Workplace) -> Non
         asyncio.run(main())
 
 
-def test_a_call_that_can_not_be_done_says_why(place: Workplace) -> None:
+def test_a_call_that_cannot_be_done_says_why(place: Workplace) -> None:
     wrong: list[tuple[str, dict[str, Any], str]] = [
         ("codex", {"cwd": "nowhere"}, "cannot work in"),
         ("codex", {"cwd": "/tmp/\0x"}, "cannot work in '/tmp/\\x00x': embedded null byte"),

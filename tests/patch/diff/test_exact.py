@@ -126,7 +126,7 @@ def test_what_a_diff_of_git_does_is_written_again_as_another(tmp_path: Path):
         ),
     ],
 )
-def test_what_can_not_be_written_is_refused(change: PatchedFile, message: str):
+def test_what_cannot_be_written_is_refused(change: PatchedFile, message: str):
     with pytest.raises(PatchError) as caught:
         exact_diff([change], ROOT)
     assert str(caught.value) == message

@@ -229,7 +229,7 @@ def test_who_still_has_a_replaced_file_open_does_not_change_what_is_brought_back
 
 
 @pytest.mark.parametrize(("code", "first"), [(errno.EXDEV, 0), (errno.EACCES, 2)])
-def test_what_can_not_be_moved_into_the_journal_is_copied(
+def test_what_cannot_be_moved_into_the_journal_is_copied(
     made: Journal, monkeypatch: pytest.MonkeyPatch, code: int, first: int
 ):
     # As between two mounts of one device, and where not every file may be moved.

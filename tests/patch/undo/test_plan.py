@@ -196,7 +196,7 @@ def test_a_patch_is_undone_once(journal: Journal):
         plan_undo(journal, 7)
 
 
-def test_a_patch_says_if_it_can_not_be_undone(journal: Journal, monkeypatch: pytest.MonkeyPatch):
+def test_a_patch_says_if_it_cannot_be_undone(journal: Journal, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(transaction, "MAX_KEPT", 100)
     write(journal.cwd, big="1\n" * 100, small="1\n")
     committed = patch(

@@ -190,7 +190,7 @@ def test_writing_outside_of_the_sandbox_is_refused(tmp_path: Path, policy: AskFo
     assert [path.name for path in tmp_path.rglob("*")] == ["root"]
 
 
-def test_what_commands_can_not_write_is_not_for_patches_either(tmp_path: Path):
+def test_what_commands_cannot_write_is_not_for_patches_either(tmp_path: Path):
     root, git = tmp_path / "root", tmp_path / "root/a/git"
     (git / "hooks").mkdir(parents=True)
     (root / ".git").symlink_to("a/git")

@@ -121,7 +121,7 @@ def test_long_output_is_cut_for_the_model_alone(tmp_path: Path) -> None:
     assert calls.completed()[0].aggregated_output == text
 
 
-def test_the_limit_of_the_turn_can_not_be_raised(tmp_path: Path) -> None:
+def test_the_limit_of_the_turn_cannot_be_raised(tmp_path: Path) -> None:
     output, _ = _call(tmp_path, cmd="seq 20000", max_output_tokens=10**9)
     assert "…17224 tokens truncated…" in output.text
 
@@ -181,7 +181,7 @@ def test_output_is_shown_live_while_the_command_runs(tmp_path: Path) -> None:
     assert isinstance(completed, ItemCompleted)
 
 
-def test_text_can_not_be_written_without_a_terminal(tmp_path: Path) -> None:
+def test_text_cannot_be_written_without_a_terminal(tmp_path: Path) -> None:
     async def main() -> str:
         async with tool_calls(tmp_path) as calls:
             tool, stdin = ExecCommand(calls.runner(), _BASH), WriteStdin(calls.sessions)
@@ -319,7 +319,7 @@ def test_items_of_commands_that_outlive_their_call_are_completed(tmp_path: Path)
     ],
 )
 @pytest.mark.parametrize("tty", [False, True])
-def test_a_command_that_can_not_start_says_why(
+def test_a_command_that_cannot_start_says_why(
     arguments: dict[str, Any], code: str, text: str, tty: bool, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()

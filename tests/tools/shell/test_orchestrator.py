@@ -250,7 +250,7 @@ def test_a_rule_is_made_and_holds_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wish", ["echo", [], [1, {}], {"a": "b"}, None, ["bash"]])
-def test_a_wish_that_can_not_be_granted_is_passed_over(wish: Any, tmp_path: Path) -> None:
+def test_a_wish_that_cannot_be_granted_is_passed_over(wish: Any, tmp_path: Path) -> None:
     async def work(setting: Setting) -> None:
         assert await setting.printed("echo hi", **ESCALATED, prefix_rule=wish) == "hi\n"
         assert setting.asked[0].prefix is None

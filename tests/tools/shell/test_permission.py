@@ -266,7 +266,7 @@ def test_a_yes_for_the_session_covers_a_script_while_its_programs_stay_the_same(
     assert asks() == [True, False]
 
 
-def test_a_script_that_can_not_be_searched_for_an_rm_is_refused() -> None:
+def test_a_script_that_cannot_be_searched_for_an_rm_is_refused() -> None:
     script = "rm -f x\n: $x\n" + "cat <<A " * 15_000
     refused = decided(call(script), NEVER, "workspace-write", Rules(), ())
     assert isinstance(refused, tuple)
