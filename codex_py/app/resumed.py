@@ -37,7 +37,7 @@ def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> O
         SessionError: the file cannot be read or written, or another process has it open.
     """
     config, options = setup.config, setup.options
-    asked, fork = options.resume, options.fork
+    fork = options.fork
     forks = fork or read_meta(path).native
     if forks and not fork and not options.ephemeral:
         # Its running turn would be missing.
@@ -63,17 +63,7 @@ def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> O
         # The name should lead to the continuation.
         file.rename(name)
     warnings = list(thread_context(setup, settings)[1])
-    if forks and not fork and not options.ephemeral:
-        warnings.append(
-            f"Session {stored.thread_id} was written by Codex; it goes on as {thread_id}."
-        )
-    elif asked is not None and is_thread_id(asked) and asked.lower() != stored.thread_id:
-        warnings.append(f"Session {asked} goes on as {thread_id}.")
-    if asked is None and stored.meta.model_provider not in {None, config.model_provider}:
-        warnings.append(
-            f"This session began with the provider `{stored.meta.model_provider}`;"
-            f" it goes on with `{config.model_provider}`."
-        )
+    warnings += _origin(setup, stored, thread_id)
     state = ThreadState(
         id=thread_id,
         instructions=base,
@@ -91,6 +81,18 @@ def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> O
     for warning in (*warnings, *_flaws(stored, path, settings)):
         setup.warn(warning)
     return state, file
+
+
+def _origin(setup: SessionSetup, stored: StoredSession, thread_id: str) -> Iterator[str]:
+    """Warnings if the thread goes on under another id, or with another provider, than the user may expect."""
+    options, provider = setup.options, setup.config.model_provider
+    asked, began_with = options.resume, stored.meta.model_provider
+    if stored.meta.native and not options.fork and not options.ephemeral:
+        yield f"Session {stored.thread_id} was written by Codex; it goes on as {thread_id}."
+    elif asked is not None and is_thread_id(asked) and asked.lower() != stored.thread_id:
+        yield f"Session {asked} goes on as {thread_id}."
+    if asked is None and began_with not in {None, provider}:
+        yield f"This session began with the provider `{began_with}`; it goes on with `{provider}`."
 
 
 def _read(

@@ -158,15 +158,7 @@ class _Opener:
                     features=[
                         _watching(RolloutEvents(file.event_msg)),
                         warnings,
-                        _image_warning,
-                        *self.extensions,
-                        *filter(None, configured),
-                        *self.functions,
-                        *self.further,
-                        # The innermost: what the others wrap holds for every model.
-                        Recovery(full),
-                        # It wraps nothing, and is asked last: another may still want more of the model.
-                        output_schema,
+                        *self._features(full, configured),
                         toolbox,
                         _watching(sink),
                     ],
@@ -185,6 +177,22 @@ class _Opener:
                 # A new thread without a prompt is not worth resuming.
                 if (thread.model, len(session.items), session.name) == (None, untouched, None):
                     file.discard()
+
+    def _features(
+        self, setup: SessionSetup, configured: Sequence[Feature | None]
+    ) -> Sequence[Feature]:
+        """The features in their order, the outermost first."""
+        return [
+            _image_warning,
+            *self.extensions,
+            *filter(None, configured),
+            *self.functions,
+            *self.further,
+            # The innermost: what the others wrap holds for every model.
+            Recovery(setup),
+            # It wraps nothing, and is asked last: another may still want more of the model.
+            output_schema,
+        ]
 
     def _child_opener(
         self, setup: SessionSetup, clients: ModelClients, configured: Sequence[Feature | None]

@@ -70,8 +70,7 @@ class ToolChoices:
             is_first, is_answered, is_met = True, False, False
             yield
             if choice.mode == "required" and is_answered and not is_met:
-                tool = " or ".join(choice.names) or "a tool"
-                thread.warn(f"`tool_choice` was not met: the first response does not call {tool}.")
+                thread.warn(_not_met(choice))
 
         @asynccontextmanager
         async def around_compaction(_: Compaction) -> AsyncGenerator[None]:
@@ -89,6 +88,11 @@ class ToolChoices:
             around_turn=around_turn,
             around_compaction=around_compaction,
         )
+
+
+def _not_met(choice: ToolChoice) -> str:
+    tool = " or ".join(choice.names) or "a tool"
+    return f"`tool_choice` was not met: the first response does not call {tool}."
 
 
 def _check_names(choice: ToolChoice, prompt: Prompt) -> None:
