@@ -240,11 +240,11 @@ class CallRefused(ToolError):
         self.allow = allow
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that an unknown one may have been meant for."""
+def nearest(word: str, known: Iterable[str], *, alike: float = 0.6) -> str | None:
+    """The known word that an unknown one may have been meant for. `alike`: at least this share of their letters is common."""
     from difflib import get_close_matches  # 2 ms
 
-    return next(iter(get_close_matches(word, known, n=1)), None)
+    return next(iter(get_close_matches(word, known, n=1, cutoff=alike)), None)
 
 
 def single_error(error: BaseException) -> BaseException:

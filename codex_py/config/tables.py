@@ -231,7 +231,7 @@ def feature_names() -> frozenset[str]:
 def feature_lines() -> list[str]:
     """The rows that `codex features list` of Codex 0.169 prints: name, stage and default, at least two blanks apart.
 
-    An old spelling is a line without more.
+    An old spelling is a line without more. `undo`, which Codex has removed, is as it is here.
     """
     listed = Path(__file__).with_name("codex_features.txt")
     return listed.read_text(encoding="utf-8").splitlines()

@@ -93,6 +93,20 @@ def test_nothing_is_imported_from_the_working_directory(
         (["exce", "hi"], 2, "Error: unknown command 'exce'. Did you mean exec?\n"),
         *(
             (
+                [word],
+                2,
+                f"Error: unknown command {word!r}. Did you mean {name}?"
+                f" As a prompt: codex-py -- {word}\n",
+            )
+            for word, name in (("resumee", "resume"), ("exce", "exec"), ("sesions", "sessions"))
+        ),
+        # Short words are near to many, and nobody means `help` by the first of these.
+        *(
+            (words, 2, "Error: stdin is not a terminal; without one, use `codex-py exec`\n")
+            for words in (["hello"], ["do"], ["--", "resumee"], ["resumee "])
+        ),
+        *(
+            (
                 [word, "--all"],
                 2,
                 f"Error: `codex-py {word}` is not there yet; `codex-py help` lists what is\n",

@@ -49,6 +49,15 @@ def test_an_unknown_feature_is_told_with_the_one_that_was_meant(home: Path) -> N
     assert list(home.iterdir()) == []
 
 
+def test_what_codex_has_removed_and_this_program_has_is_listed_as_it_is(
+    home: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert states(home, capfd)["undo"] == "true"
+    assert states(home, capfd, "--disable", "undo")["undo"] == "false"
+    run_list([], environment(home))
+    assert "undo stable true" in " ".join(capfd.readouterr().out.split())
+
+
 @needs_codex
 def test_the_table_is_that_of_codex(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
     done = subprocess.run(
@@ -59,4 +68,6 @@ def test_the_table_is_that_of_codex(home: Path, capfd: pytest.CaptureFixture[str
         check=True,
     )
     run_list([], environment(home))
-    assert capfd.readouterr().out == done.stdout.decode()
+    ours, theirs = capfd.readouterr().out.splitlines(), done.stdout.decode().splitlines()
+    different = [line.split()[0] for line, other in zip(ours, theirs, strict=True) if line != other]
+    assert different == ["undo"]

@@ -130,6 +130,18 @@ def test_a_server_that_refuses_tools_is_tried_with_calls_as_text(place: Workplac
     assert findings["text tools"] == (True, "")
 
 
+def test_a_refusal_that_does_not_speak_of_tools_says_nothing_about_them(place: Workplace) -> None:
+    refusal = Reply(status=400, body=b'{"error": {"message": "max_tokens is too large"}}')
+    with server([FINE[0], refusal, FINE[5], FINE[6]]) as mock:
+        place.configure(mock, wire_api="chat")
+        findings = findings_of(place)
+    works, note = findings["tools"]
+    assert (works, "max_tokens is too large" in note) == (None, True)
+    assert "text tools" not in findings
+    known = json.loads((place.home / "codex-py/providers.json").read_text("utf-8"))
+    assert "tools" not in known["mock"]["gpt-5.5"]["works"]
+
+
 @pytest.mark.parametrize(
     ("reply", "code", "sentence", "advice"),
     [

@@ -1,5 +1,6 @@
 """Tries what a provider's API can do, with a few tiny requests, for `codex-py providers test` and `doctor --provider`."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,10 +11,7 @@ from codex_py.errors import CodexError, ModelError, StreamError
 from codex_py.model.providers import Provider
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.items import CustomToolCall, FunctionCall
-from codex_py.protocol.stream import (
-    ModelClient,
-    ToolChoice,
-)
+from codex_py.protocol.stream import ModelClient, ToolChoice
 from codex_py.protocol.tools import FreeformSpec, FunctionSpec
 
 _WEATHER = FunctionSpec(
@@ -26,6 +24,7 @@ _WEATHER = FunctionSpec(
         "additionalProperties": False,
     },
 )
+_OF_TOOLS = re.compile("tool|function|custom", re.IGNORECASE)
 _NOTE = FreeformSpec("note", "Writes down a line of text.", "start: /[^\\n]+/")
 
 
@@ -131,7 +130,9 @@ async def _found(client: ModelClient, model: str, check: _Check) -> Finding:
     except StreamError as error:
         return Finding(check.ability, None, str(error))
     except ModelError as error:
-        return Finding(check.ability, False, str(error))
+        # A refusal for another reason, such as a limit, says nothing about tools.
+        is_answer = "tools" not in check.request or _OF_TOOLS.search(str(error)) is not None
+        return Finding(check.ability, False if is_answer else None, str(error))
     works = check.is_fine(answer)
     return Finding(check.ability, works, "" if works else check.otherwise)
 
