@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         ReviewDecision,
         SandboxPolicy,
     )
+    from codex_py.protocol.combined import combined
     from codex_py.protocol.dispatch import Dispatch, ToolContext, ToolUse
     from codex_py.protocol.events import Event
     from codex_py.protocol.extension import (
@@ -38,11 +39,12 @@ if TYPE_CHECKING:
         Compaction,
         Extension,
         Feature,
+        NewChild,
         OfferedTool,
         Thread,
         TurnStart,
         TurnStop,
-        combined,
+        UserCommand,
     )
     from codex_py.protocol.mcp import Elicitation, ElicitationAnswer, Elicitor
     from codex_py.protocol.prompts import Note, UserPrompt
@@ -69,6 +71,7 @@ __all__ = [
     "FunctionSpec",
     "ModelError",
     "ModelStream",
+    "NewChild",
     "Note",
     "OfferedTool",
     "Prompt",
@@ -90,6 +93,7 @@ __all__ = [
     "TurnStart",
     "TurnStop",
     "Usage",
+    "UserCommand",
     "UserPrompt",
     "__version__",
     "combined",
@@ -108,7 +112,8 @@ _NAMES = {
     "codex_py.protocol.approval": "ApprovalRequest Approver Review ReviewDecision SandboxPolicy",
     "codex_py.protocol.dispatch": "Dispatch ToolContext ToolUse",
     "codex_py.protocol.events": "Event",
-    "codex_py.protocol.extension": "CommandResult Compaction Extension Feature OfferedTool Thread TurnStart TurnStop combined",
+    "codex_py.protocol.combined": "combined",
+    "codex_py.protocol.extension": "CommandResult Compaction Extension Feature NewChild OfferedTool Thread TurnStart TurnStop UserCommand",
     "codex_py.protocol.mcp": "Elicitation ElicitationAnswer Elicitor",
     "codex_py.protocol.prompts": "Note UserPrompt",
     "codex_py.protocol.stream": "Completed ModelStream Prompt ResponseEvent Usage",

@@ -7,32 +7,27 @@ from codex_py.protocol.events import (
     AgentEvent,
     CallDenied,
     Event,
-    EventSink,
     FilesPatched,
     ItemCompleted,
     ThreadStarted,
     UsageReported,
 )
-from codex_py.protocol.extension import Thread
+from codex_py.protocol.extension import NewChild, Thread
 from codex_py.protocol.stream import Usage
 
 
 class ChildEvents:
     """The sink of a child. It counts the tokens, and passes on to the parent what concerns it too."""
 
-    def __init__(
-        self, parent: Thread, nickname: str, sink: EventSink, *, has_own_files: bool
-    ) -> None:
+    def __init__(self, parent: Thread, child: NewChild) -> None:
         self.counted = Usage()
         """The tokens that the parent has counted, or that are older than this session."""
         self._parent = parent
-        self._nickname = nickname
-        self._sink = sink
-        self._has_own_files = has_own_files
+        self._child = child
         self._id = ""
 
     def __call__(self, event: Event) -> None:
-        parent = self._parent
+        parent, child = self._parent, self._child
         match event:
             case ThreadStarted(thread_id):
                 self._id = thread_id
@@ -40,12 +35,12 @@ class ChildEvents:
                 parent.count(total - self.counted)
                 self.counted = total
             case ItemCompleted(ErrorItem(message=message, tool=None, code=None)):
-                parent.warn(f"{self._nickname}: {message}")
-            case FilesPatched() if not self._has_own_files:
+                parent.warn(f"{child.nickname}: {message}")
+            case FilesPatched() if not child.has_own_files:
                 parent.emit(event)
             case CallDenied(tool=tool):
-                parent.emit(replace(event, tool=f"{self._nickname}: {tool}"))
+                parent.emit(replace(event, tool=f"{child.nickname}: {tool}"))
             case _:
                 pass
-        self._sink(event)
+        child.sink(event)
         parent.emit(event if isinstance(event, AgentEvent) else AgentEvent(self._id, event))

@@ -5,14 +5,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from codex_py.config.config import Config
 from codex_py.core.session import Session
 from codex_py.model.providers import Provider
 from codex_py.protocol.approval import Approver
-from codex_py.protocol.events import EventSink
-from codex_py.protocol.extension import Feature, ParentThread, Thread
+from codex_py.protocol.extension import NewChild, ParentThread, Thread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.messages import EncodedItem
@@ -25,6 +24,11 @@ McpStartupWait: TypeAlias = Callable[
 """Waits for MCP servers to start, or for a while. Gets a function that lists the pending ones, and an awaitable that
 completes when none are."""
 Connect: TypeAlias = Callable[[Provider], ModelClient]
+OpenChild: TypeAlias = Callable[
+    [Thread, NewChild, Config, str | None], AbstractAsyncContextManager[Session]
+]
+"""Opens a child of the thread, as `open_session` does, with this configuration; the last is the id of a session to resume.
+A configured feature that is `Inherited` is that of the parent, the others are the child's own."""
 
 
 @frozen
@@ -93,30 +97,5 @@ class SessionSetup:
     """What a session found out about the backends of the sandbox, for its children; see `PlatformSandbox`."""
     connect: Connect | None = None
     """Makes a client for another provider of the thread. None while there is no thread: factories of features have it."""
-    open_child: "OpenChild | None" = None
+    open_child: OpenChild | None = None
     """Opens a child session of this one. None in the same cases."""
-
-
-class OpenChild(Protocol):
-    def __call__(
-        self,
-        thread: Thread,
-        nickname: str,
-        config: Config,
-        options: SessionOptions,
-        sink: EventSink,
-        *,
-        role: str | None = None,
-        features: Sequence[Feature] = (),
-        has_own_files: bool = False,
-    ) -> AbstractAsyncContextManager[Session]:
-        """Open a child session of this thread, as `open_session` does: see `protocol.extension.OpenChild`.
-
-        A configured feature that is `Inherited` is that of the parent, the others are the child's own.
-
-        Args:
-            options: the child's settings are its `choices`, what it begins with its `resume` or `history`.
-            features: further ones of the child and its children, inside all others but the fallback to other models.
-            has_own_files: what it patches is no change of the parent's turn.
-        """
-        ...

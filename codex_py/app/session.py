@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from functools import partial
 from inspect import iscoroutinefunction
@@ -37,6 +37,7 @@ from codex_py.protocol.events import EventSink
 from codex_py.protocol.extension import (
     Extension,
     Feature,
+    NewChild,
     OfferedTool,
     ParentThread,
     Powers,
@@ -44,9 +45,7 @@ from codex_py.protocol.extension import (
 )
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import DecliningElicitor, Elicitor
-from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note, UserPrompt
-from codex_py.protocol.settings import Choices
 from codex_py.protocol.tools import MCP_PREFIX, called_tool
 from codex_py.rollout.writer import RolloutEvents
 from codex_py.tools.offered import own_names
@@ -162,7 +161,10 @@ class _Opener:
                         toolbox,
                         _watching(sink),
                     ],
-                    powers=partial(_powers, full, commands),
+                    powers=lambda session: Powers(
+                        partial(commands.run, session),
+                        lambda child: open_child(session, child, config, None),
+                    ),
                 )
                 _check_names(session.extension.tools)
                 await stack.enter_async_context(session.opened())
@@ -201,57 +203,37 @@ class _Opener:
 
         @asynccontextmanager
         async def open_child(
-            thread: Thread,
-            nickname: str,
-            config: Config,
-            options: SessionOptions,
-            sink: EventSink,
-            *,
-            role: str | None = None,
-            features: Sequence[Feature] = (),
-            has_own_files: bool = False,
+            thread: Thread, new: NewChild, config: Config, resume: str | None
         ) -> AsyncGenerator[Session]:
             above = thread.parent
             parent = ParentThread(
                 thread_id=thread.thread_id,
                 root_id=thread.thread_id if above is None else above.root_id,
                 depth=1 if above is None else above.depth + 1,
-                nickname=nickname,
-                role=role,
+                nickname=new.nickname,
+                role=new.role,
                 session_file=thread.session_file,
             )
             options = replace(
-                options, parent=parent, resume_last=False, fork=False, text_deltas=False
+                setup.options,
+                parent=parent,
+                choices=new.choices or thread.settings.choices,
+                history=tuple(new.history),
+                resume=resume,
+                resume_last=False,
+                fork=False,
+                text_deltas=False,
             )
             warnings = _Warnings(config.warnings, of_parent=setup.warn)
             child = replace(setup, config=config, options=options, warn=warnings)
-            further = (*self.further, *features)
+            further = (*self.further, *new.features)
             opener = replace(self, clients=clients, configured=configured, further=further)
-            events = ChildEvents(thread, nickname, sink, has_own_files=has_own_files)
+            events = ChildEvents(thread, new)
             async with opener.opened(child, events, warnings.feature) as session:
                 events.counted = session.token_usage.total
                 yield session
 
         return open_child
-
-
-def _powers(setup: SessionSetup, commands: UserCommands, session: Session) -> Powers:
-    def open_child(
-        nickname: str,
-        *,
-        role: str | None = None,
-        choices: Choices | None = None,
-        history: Sequence[EncodedItem] = (),
-        features: Sequence[Feature] = (),
-        sink: EventSink = lambda _: None,
-    ) -> AbstractAsyncContextManager[Session]:
-        assert setup.open_child is not None
-        choices = choices or session.settings.choices
-        options = replace(setup.options, choices=choices, resume=None, history=tuple(history))
-        opening = partial(setup.open_child, session, nickname, setup.config, options, sink)
-        return opening(role=role, features=features)
-
-    return Powers(partial(commands.run, session), open_child)
 
 
 def _installed(config: Config) -> Sequence[Feature]:

@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 
 from codex_py.app.options import SessionSetup
 from codex_py.app.session_tools import SessionTools
 from codex_py.app.user_programs import Start, user_programs
 from codex_py.core.session import Session
 from codex_py.errors import CodexError, ExitCode, ToolError
-from codex_py.protocol.extension import CommandResult
+from codex_py.protocol.extension import CommandResult, UserCommand
 
 
 class UserCommands:
@@ -20,32 +19,22 @@ class UserCommands:
         self._tools = tools
         self._runner = None
 
-    async def run(
-        self,
-        session: Session,
-        command: str | Sequence[str],
-        *,
-        sandboxed: bool,
-        timeout_s: float,
-        cwd: Path | None = None,
-        stdin: bytes = b"",
-        environment: Mapping[str, str] = MappingProxyType({}),
-        max_output_bytes: int = 1 << 20,
-    ) -> CommandResult:
-        """See `RunCommand`."""
+    async def run(self, session: Session, wanted: UserCommand) -> CommandResult:
+        """See `Thread.run_command`."""
         from codex_py.process.bounded import ProgramRunner  # 2 ms
 
         self._runner = runner = self._runner or ProgramRunner()
-        started = self._tools.tools().confined if sandboxed else self._outside
+        started = self._tools.tools().confined if wanted.sandboxed else self._outside
+        cwd = wanted.cwd or session.settings.cwd
         try:
-            with started(command, environment, cwd or session.settings.cwd) as start:
+            with started(wanted.command, wanted.environment, cwd) as start:
                 exit_code, stdout, stderr = await runner.run(
                     start.argv,
                     cwd=start.cwd,
                     environment=start.environment,
-                    stdin=stdin,
-                    timeout_s=timeout_s,
-                    max_output_bytes=max_output_bytes,
+                    stdin=wanted.stdin,
+                    timeout_s=wanted.timeout_s,
+                    max_output_bytes=wanted.max_output_bytes,
                 )
             return CommandResult(exit_code, stdout, stderr)
         except (OSError, ValueError) as error:

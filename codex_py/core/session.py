@@ -15,7 +15,8 @@ from codex_py.core.thread_log import ThreadLog
 from codex_py.core.turn import ItemHandlers, RetryBudget
 from codex_py.errors import CodexError, ConfigError
 from codex_py.protocol import event_items, events
-from codex_py.protocol.extension import Extension, Feature, FeatureT, Powers, TurnStart, combined
+from codex_py.protocol.combined import combined
+from codex_py.protocol.extension import Extension, Feature, FeatureT, Powers, TurnStart
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem, estimated_tokens
 from codex_py.protocol.prompts import Note, PastPrompt, UserPrompt, is_summary, user_prompt

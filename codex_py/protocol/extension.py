@@ -11,19 +11,10 @@ Any function may raise a `CodexError`, which ends the turn with that error. Anot
 `internal error` with a traceback. Fields for which this differs say so. A cancellation must always be passed on.
 """
 
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Mapping,
-    Sequence,
-)
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import replace
-from functools import reduce
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from codex_py.errors import CodexError, ModelError
@@ -105,42 +96,31 @@ class ParentThread:
 
 
 @frozen
+class UserCommand:
+    """A program that is run for the user to its end. It does not see the variables that hold keys."""
+
+    command: str | Sequence[str]
+    """A script for the user's shell, or a program and its arguments."""
+    sandboxed: bool
+    """True: in the sandbox, with the variables of the model's commands. False: the program is not taken from a folder that a
+    command could write to, and a script finds none there unless the user trusts the project."""
+    timeout_s: float
+    cwd: Path | None = None
+    """Absolute; None: that of the session."""
+    stdin: bytes = b""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Further variables."""
+    max_output_bytes: int = 1 << 20
+    """Of stdout; the middle of a longer one is left out."""
+
+
+@frozen
 class CommandResult:
     exit_code: int | None
     """Negative after a signal; None if the time was over."""
     stdout: str
     stderr: str
     """The last 16 KB."""
-
-
-class RunCommand(Protocol):
-    async def __call__(
-        self,
-        command: str | Sequence[str],
-        *,
-        sandboxed: bool,
-        timeout_s: float,
-        cwd: Path | None = None,
-        stdin: bytes = b"",
-        environment: Mapping[str, str] = MappingProxyType({}),
-        max_output_bytes: int = 1 << 20,
-    ) -> CommandResult:
-        """Run a program for the user to its end. It and all that it started are dead afterwards, also after a cancellation.
-
-        It does not see the variables that hold keys.
-
-        Args:
-            command: a script for the user's shell, or a program and its arguments.
-            sandboxed: with the sandbox and the variables of the model's commands. Otherwise the program is not taken from a
-                folder that a command could write to, and a script finds none there unless the user trusts the project.
-            cwd: absolute; None: that of the session.
-            environment: further variables.
-            max_output_bytes: of stdout; the middle of a longer one is left out.
-
-        Raises:
-            CodexError: it cannot be started, or not be confined (`exit_code` 6).
-        """
-        ...
 
 
 class ChildResult(Protocol):
@@ -160,37 +140,33 @@ class ChildThread(Protocol):
     async def run_turn(self, text: str, *, output_schema: Any = None) -> ChildResult: ...
 
 
-class OpenChild(Protocol):
-    def __call__(
-        self,
-        nickname: str,
-        *,
-        role: str | None = None,
-        choices: Choices | None = None,
-        history: Sequence[EncodedItem] = (),
-        features: "Sequence[Feature]" = (),
-        sink: EventSink = lambda _: None,
-    ) -> AbstractAsyncContextManager[ChildThread]:
-        """Open a session below this one. It may outlive the call, but not this session.
+@frozen
+class NewChild:
+    """A session to open below another one. It has the environment, the connections, the approver, the elicitor and the
+    caller's extensions and tools of that one, which counts its tokens, and emits its warnings, refusals and patches, and its
+    events as `AgentEvent`."""
 
-        Its tokens are counted here. Its warnings, refusals and patches, and its events as `AgentEvent`, are emitted here.
-        It has the environment, the connections, the approver, the elicitor and the caller's extensions and tools of this one.
+    nickname: str
+    role: str | None = None
+    choices: Choices | None = None
+    """None: those that hold in the session above now."""
+    history: Sequence[EncodedItem] = ()
+    """What it begins with, behind its context."""
+    features: "Sequence[Feature]" = ()
+    """Further ones of the child and its children, inside all others but the fallback to other models."""
+    sink: EventSink = lambda _: None
+    """Takes the child's own events."""
+    has_own_files: bool = False
+    """What it patches is no change of a turn of the session above."""
 
-        Args:
-            choices: None: those that hold here now.
-            history: what it begins with, behind its context.
-            features: further ones of the child and its children.
-            sink: takes the child's own events.
 
-        Raises:
-            CodexError: it cannot be opened.
-        """
-        ...
+RunCommand: TypeAlias = Callable[[UserCommand], Awaitable[CommandResult]]
+OpenChild: TypeAlias = Callable[[NewChild], AbstractAsyncContextManager[ChildThread]]
 
 
 @frozen
 class Powers:
-    """What a session does for its features by more than itself."""
+    """What a session does for its features by more than itself; see `Thread`."""
 
     run_command: RunCommand
     open_child: OpenChild
@@ -260,9 +236,23 @@ class Thread(Protocol):
         ...
 
     @property
-    def run_command(self) -> RunCommand: ...
+    def run_command(self) -> RunCommand:
+        """Run a program. It and all that it started are dead afterwards, also after a cancellation.
+
+        Raises:
+            CodexError: it cannot be started, or not be confined (`exit_code` 6).
+        """
+        ...
+
     @property
-    def open_child(self) -> OpenChild: ...
+    def open_child(self) -> OpenChild:
+        """Open a session below this one. It may outlive the call, but not this session.
+
+        Raises:
+            CodexError: it cannot be opened.
+        """
+        ...
+
     def past_prompts(self) -> Sequence[PastPrompt]: ...
 
     def count(self, usage: Usage) -> None:
@@ -328,99 +318,6 @@ class Extension:
     """Called once, when the tools were loaded behind the first request: what takes time to import may begin here."""
     sink: EventSink = lambda _: None
     """Gets every event. It must not raise, not even a `CodexError`: it gets the terminal event as well."""
-
-
-def combined(extensions: Sequence[Extension]) -> Extension:
-    """Combine extensions in the order given: the first is the outermost, entered first and left last."""
-    sinks = [each.sink for each in extensions]
-
-    def sink(event: Event) -> None:
-        for emit in sinks:
-            emit(event)
-
-    def find_tool() -> ToolFinder:
-        finders = [each.find_tool() for each in extensions]
-        return lambda name: next((t for find in finders if (t := find(name)) is not None), None)
-
-    return Extension(
-        tools=[tool for each in extensions for tool in each.tools],
-        find_tool=find_tool,
-        wrap_model=_wrapping([each.wrap_model for each in extensions]),
-        recover=_first([each.recover for each in extensions]),
-        wrap_dispatch=_wrapping([each.wrap_dispatch for each in extensions]),
-        wrap_approver=_wrapping([each.wrap_approver for each in extensions]),
-        context=lambda occasion: [note for each in extensions for note in each.context(occasion)],
-        before_prompt=_all([each.before_prompt for each in extensions]),
-        before_request=_all([each.before_request for each in extensions]),
-        before_stop=_first([_bounded(each) for each in extensions]),
-        max_rounds=sum(each.max_rounds for each in extensions),
-        around_turn=lambda turn: _nested(each.around_turn(turn) for each in extensions),
-        around_compaction=lambda compaction: _nested(
-            each.around_compaction(compaction) for each in extensions
-        ),
-        around_session=lambda: _nested(each.around_session() for each in extensions),
-        turn_facts=lambda: _merged(each.turn_facts() for each in extensions),
-        loaded=lambda: [each.loaded() for each in extensions],
-        sink=sink,
-    )
-
-
-def _wrapping(wraps: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    return lambda wrapped: reduce(lambda inner, wrap: wrap(inner), reversed(wraps), wrapped)
-
-
-def _first(functions: Sequence[Callable[..., Awaitable[Any]]]) -> Callable[..., Awaitable[Any]]:
-    async def first(*arguments: Any) -> Any:
-        found = None
-        for function in functions:
-            if found := await function(*arguments):
-                break
-        return found
-
-    return first
-
-
-def _bounded(extension: Extension) -> StopCheck:
-    """`before_stop` with the rounds of the extension counted."""
-    turn: TurnStart | None = None
-    rounds = 0
-
-    async def before_stop(stop: TurnStop) -> Note | StopOverridden | None:
-        nonlocal turn, rounds
-        if stop.turn is not turn:
-            turn, rounds = stop.turn, 0
-        stop = replace(stop, rounds=rounds, rounds_left=extension.max_rounds - rounds)
-        wanted = await extension.before_stop(stop)
-        if isinstance(wanted, Note) and stop.rounds_left <= 0:
-            return StopOverridden(rounds, wanted.text)
-        rounds += isinstance(wanted, Note)
-        return wanted
-
-    return before_stop
-
-
-def _all(
-    functions: Sequence[Callable[..., Awaitable[Sequence[Note]]]],
-) -> Callable[..., Awaitable[Sequence[Note]]]:
-    async def notes(*arguments: Any) -> Sequence[Note]:
-        return [note for function in functions for note in await function(*arguments) or ()]
-
-    return notes
-
-
-def _merged(facts: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    merged: dict[str, Any] = {}
-    for some in facts:
-        merged.update((name, merged.get(name) or value) for name, value in some.items())
-    return merged
-
-
-@asynccontextmanager
-async def _nested(contexts: Iterable[_Context]) -> AsyncGenerator[None]:
-    async with AsyncExitStack() as stack:
-        for context in contexts:
-            await stack.enter_async_context(context)
-        yield
 
 
 Feature: TypeAlias = Callable[[Thread], Extension]

@@ -15,11 +15,13 @@ from codex_py import (
     CommandResult,
     Extension,
     Feature,
+    NewChild,
     Note,
     SandboxPolicy,
     Session,
     Thread,
     TurnStop,
+    UserCommand,
 )
 from codex_py.protocol.events import AgentEvent
 from tests.app.test_extensions import calls, run, says
@@ -41,7 +43,7 @@ def verify(command: str, retries: int = 3) -> Feature:
 
         async def before_stop(stop: TurnStop) -> Note | None:
             nonlocal failed
-            ran = await thread.run_command(command, sandboxed=True, timeout_s=60)
+            ran = await thread.run_command(UserCommand(command, sandboxed=True, timeout_s=60))
             failed = None if ran.exit_code == 0 else f"{ran.stdout}{ran.stderr}"
             if failed is None or not stop.rounds_left:
                 return None
@@ -64,7 +66,7 @@ def ran(place: Workplace, command: Any, flags: dict[str, Any] | None = None, **h
     async def work(session: Session) -> None:
         (thread,) = threads
         try:
-            results.append(await thread.run_command(command, **how))
+            results.append(await thread.run_command(UserCommand(command, **how)))
         except CodexError as error:
             results.append(error)
 
@@ -174,7 +176,7 @@ def review(thread: Thread) -> Extension:
         choices = replace(thread.settings.choices, sandbox_policy=SandboxPolicy(is_final=True))
         if thread.parent is not None or not stop.rounds_left:
             return None
-        async with thread.open_child("Reviewer", role="review", choices=choices) as child:
+        async with thread.open_child(NewChild("Reviewer", role="review", choices=choices)) as child:
             for request in ("Review the work.", "Answer in JSON."):
                 result = await child.run_turn(request)
                 if result.error is not None:

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from codex_py.app.features.agents.child import Child
 from codex_py.app.features.agents.family import Family
-from codex_py.app.features.agents.role import RoleLimits, child_settings, in_worktree
-from codex_py.app.options import SessionOptions, SessionSetup
+from codex_py.app.features.agents.role import RoleLimits, child_settings
+from codex_py.app.options import SessionSetup
 from codex_py.app.worktrees.worktree import new_worktree, open_worktree
 from codex_py.config.config import Config
 from codex_py.config.role_files import Role
@@ -19,7 +19,7 @@ from codex_py.config.roles import Roles
 from codex_py.core.session import Session
 from codex_py.errors import CodexError, SessionError
 from codex_py.protocol.event_items import AgentState
-from codex_py.protocol.extension import Thread
+from codex_py.protocol.extension import NewChild, Thread
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.json_fields import as_object, object_field, text_field
 from codex_py.protocol.messages import EncodedItem, encode_json
@@ -179,11 +179,17 @@ class Children:
         if len(family.open) >= family.limit:
             raise Refused("collab spawn failed: agent thread limit reached")
         nickname = nickname or self._nickname(role.nicknames)
-        options = replace(setup.options, choices=choices, resume=resume, history=tuple(history))
+        new = NewChild(
+            nickname,
+            role=params.agent_type or None,
+            choices=choices,
+            history=history,
+            features=[RoleLimits(role)],
+        )
         child = Child(thread, nickname, params.agent_type or "", self._changed)
         family.open.append(child)
         try:
-            await child.open(self._opened(child, role, config, options))
+            await child.open(self._opened(child, new, role, config, resume))
         except BaseException as error:
             family.open.remove(child)
             if isinstance(error, CodexError):
@@ -194,27 +200,22 @@ class Children:
 
     @asynccontextmanager
     async def _opened(
-        self, child: Child, role: Role, config: Config, options: SessionOptions
+        self, child: Child, new: NewChild, role: Role, config: Config, resume: str | None
     ) -> AsyncGenerator[Session]:
-        setup = self._setup
+        setup, choices = self._setup, new.choices
         assert setup.open_child is not None
-        assert options.choices is not None
+        assert choices is not None
         async with AsyncExitStack() as stack:
             # In Plan mode nothing is changed, and a worktree would be a change of the repository.
-            if role.isolation is not None and options.choices.mode != "plan":
+            if role.isolation is not None and choices.mode != "plan":
                 make = partial(new_worktree, config.cwd, config.home, setup.environment)
                 child.tree = await stack.enter_async_context(open_worktree(make, self._thread.warn))
-                config, options = in_worktree(config, options, child.tree, setup.environment)
-            opening = setup.open_child(
-                child.parent,
-                child.nickname,
-                config,
-                options,
-                lambda _: None,
-                role=child.role or None,
-                features=[RoleLimits(role)],
-                has_own_files=child.tree is not None,
-            )
+                # It cannot write to the tree that this was made from.
+                policy = child.tree.confined(choices.sandbox_policy, setup.environment)
+                choices = replace(choices, sandbox_policy=policy)
+                new = replace(new, choices=choices, has_own_files=True)
+                config = child.tree.config(config, setup.environment)
+            opening = setup.open_child(child.parent, new, config, resume)
             yield await stack.enter_async_context(opening)
 
     async def _close(self, children: Iterable[Child]) -> None:

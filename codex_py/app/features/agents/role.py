@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from codex_py.app.options import SessionOptions, SessionSetup
+from codex_py.app.options import SessionSetup
 from codex_py.app.settings import selectable_models
-from codex_py.app.worktrees.worktree import Worktree
 from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.config.role_files import Role
@@ -88,17 +87,6 @@ def _named(config: Config, role: Role, model: str) -> tuple[str, str]:
     else:
         named = None
     return named or (config.model_provider, model)
-
-
-def in_worktree(
-    config: Config, options: SessionOptions, tree: Worktree, environment: Mapping[str, str]
-) -> tuple[Config, SessionOptions]:
-    """The same for a session in a worktree. It cannot write to the tree that this was made from."""
-    choices = options.choices
-    assert choices is not None
-    policy = tree.confined(choices.sandbox_policy, environment)
-    moved = replace(options, choices=replace(choices, sandbox_policy=policy))
-    return tree.config(config, environment), moved
 
 
 class RoleLimits:
