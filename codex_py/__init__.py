@@ -11,96 +11,52 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from codex_py.app.options import SessionOptions
-    from codex_py.app.session import open_session
-    from codex_py.config.config import Config, load_config
-    from codex_py.core.session import Session
-    from codex_py.core.session_turn import TurnResult
-    from codex_py.errors import (
-        CodexError,
-        CompactionFailed,
-        ModelError,
-        PromptRefused,
-        ToolError,
-        TurnSkipped,
-    )
-    from codex_py.protocol.approval import (
-        ApprovalRequest,
-        Approver,
-        Review,
-        ReviewDecision,
-        SandboxPolicy,
-    )
-    from codex_py.protocol.combined import combined
-    from codex_py.protocol.dispatch import Dispatch, ToolContext, ToolUse
-    from codex_py.protocol.events import Event
-    from codex_py.protocol.extension import (
-        CommandResult,
-        Compaction,
-        Extension,
-        Feature,
-        NewChild,
-        OfferedTool,
-        Thread,
-        TurnStart,
-        TurnStop,
-        UserCommand,
-    )
-    from codex_py.protocol.mcp import Elicitation, ElicitationAnswer, Elicitor
-    from codex_py.protocol.prompts import Note, UserPrompt
-    from codex_py.protocol.stream import Completed, ModelStream, Prompt, ResponseEvent, Usage
-    from codex_py.protocol.tools import FunctionSpec, ToolCall, ToolOutput
-    from codex_py.tools.python.function import tool
-
-__all__ = [
-    "ApprovalRequest",
-    "Approver",
-    "CodexError",
-    "CommandResult",
-    "Compaction",
-    "CompactionFailed",
-    "Completed",
-    "Config",
-    "Dispatch",
-    "Elicitation",
-    "ElicitationAnswer",
-    "Elicitor",
-    "Event",
-    "Extension",
-    "Feature",
-    "FunctionSpec",
-    "ModelError",
-    "ModelStream",
-    "NewChild",
-    "Note",
-    "OfferedTool",
-    "Prompt",
-    "PromptRefused",
-    "ResponseEvent",
-    "Review",
-    "ReviewDecision",
-    "SandboxPolicy",
-    "Session",
-    "SessionOptions",
-    "Thread",
-    "ToolCall",
-    "ToolContext",
-    "ToolError",
-    "ToolOutput",
-    "ToolUse",
-    "TurnResult",
-    "TurnSkipped",
-    "TurnStart",
-    "TurnStop",
-    "Usage",
-    "UserCommand",
-    "UserPrompt",
-    "__version__",
-    "combined",
-    "load_config",
-    "open_session",
-    "tool",
-]
+    from codex_py.app.options import SessionOptions as SessionOptions
+    from codex_py.app.session import open_session as open_session
+    from codex_py.config.config import Config as Config
+    from codex_py.config.config import load_config as load_config
+    from codex_py.core.session import Session as Session
+    from codex_py.core.session_turn import TurnResult as TurnResult
+    from codex_py.errors import CodexError as CodexError
+    from codex_py.errors import CompactionFailed as CompactionFailed
+    from codex_py.errors import ModelError as ModelError
+    from codex_py.errors import PromptRefused as PromptRefused
+    from codex_py.errors import ToolError as ToolError
+    from codex_py.errors import TurnSkipped as TurnSkipped
+    from codex_py.protocol.approval import ApprovalRequest as ApprovalRequest
+    from codex_py.protocol.approval import Approver as Approver
+    from codex_py.protocol.approval import Review as Review
+    from codex_py.protocol.approval import ReviewDecision as ReviewDecision
+    from codex_py.protocol.approval import SandboxPolicy as SandboxPolicy
+    from codex_py.protocol.combined import combined as combined
+    from codex_py.protocol.dispatch import Dispatch as Dispatch
+    from codex_py.protocol.dispatch import ToolContext as ToolContext
+    from codex_py.protocol.dispatch import ToolUse as ToolUse
+    from codex_py.protocol.events import Event as Event
+    from codex_py.protocol.extension import CommandResult as CommandResult
+    from codex_py.protocol.extension import Compaction as Compaction
+    from codex_py.protocol.extension import Extension as Extension
+    from codex_py.protocol.extension import Feature as Feature
+    from codex_py.protocol.extension import NewChild as NewChild
+    from codex_py.protocol.extension import OfferedTool as OfferedTool
+    from codex_py.protocol.extension import Thread as Thread
+    from codex_py.protocol.extension import TurnStart as TurnStart
+    from codex_py.protocol.extension import TurnStop as TurnStop
+    from codex_py.protocol.extension import UserCommand as UserCommand
+    from codex_py.protocol.mcp import Elicitation as Elicitation
+    from codex_py.protocol.mcp import ElicitationAnswer as ElicitationAnswer
+    from codex_py.protocol.mcp import Elicitor as Elicitor
+    from codex_py.protocol.prompts import Note as Note
+    from codex_py.protocol.prompts import UserPrompt as UserPrompt
+    from codex_py.protocol.stream import Completed as Completed
+    from codex_py.protocol.stream import ModelStream as ModelStream
+    from codex_py.protocol.stream import Prompt as Prompt
+    from codex_py.protocol.stream import ResponseEvent as ResponseEvent
+    from codex_py.protocol.stream import Usage as Usage
+    from codex_py.protocol.tools import FunctionSpec as FunctionSpec
+    from codex_py.protocol.tools import ToolCall as ToolCall
+    from codex_py.protocol.tools import ToolOutput as ToolOutput
+    from codex_py.tools.python.function import tool as tool
 
 _NAMES = {
     "codex_py.app.options": "SessionOptions",
@@ -121,6 +77,7 @@ _NAMES = {
     "codex_py.tools.python.function": "tool",
 }
 """The public names by their module."""
+__all__ = ["__version__", *" ".join(_NAMES.values()).split()]  # pyright: ignore[reportUnsupportedDunderAll] -- it knows them by the imports above
 
 
 def __getattr__(name: str) -> "Any":

@@ -19,12 +19,14 @@ def bounded_client(
     *,
     headers: Mapping[str, str] | None = None,
     auth: httpx2.Auth | tuple[str, str] | None = None,
+    on_request: Callable[[httpx2.Request], Awaitable[None]] | None = None,
     on_response: Callable[[httpx2.Response], Awaitable[None]] | None = None,
     streams_events: bool = False,
 ) -> httpx2.AsyncClient:
     """A client that refuses responses that are packed or have more than 32 MB.
 
     Args:
+        on_request: gets each request before it is sent, those of an `auth` too; what it raises stops the request.
         on_response: gets each response first.
         streams_events: responses that are streams of events are not bounded here, but by the SDK.
     """
@@ -43,7 +45,7 @@ def bounded_client(
         headers={**IDENTITY, **(headers or {})},
         timeout=timeout,
         auth=auth,
-        event_hooks={"request": [_check_headers], "response": [bound]},
+        event_hooks={"request": [*filter(None, [on_request]), _check_headers], "response": [bound]},
     )
 
 

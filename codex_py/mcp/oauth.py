@@ -13,13 +13,11 @@ from urllib.parse import urljoin
 
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
-from mcp.client.auth.oauth2 import OAuthContext
 from mcp.client.auth.utils import extract_resource_metadata_from_www_auth
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
     OAuthClientMetadata,
-    OAuthMetadata,
     OAuthToken,
 )
 from pydantic import AnyUrl, ValidationError
@@ -76,16 +74,20 @@ class LoginFlow:
             redirect_handler=self._remember,
             callback_handler=self._answer,
         )
-        self._context = _Context(**vars(self._provider.context))
-        self._context.configured_resource = self.resource
-        self._provider.context = self._context
+        self._context = self._provider.context
+        if (resource := self.resource) is not None:
+            # It counts instead of the one that the server names.
+            self._context.get_resource_url = lambda: resource
+            self._context.should_include_resource_param = lambda protocol_version=None: True  # noqa: ARG005 - the name is a part of the type
 
     async def log_in(self) -> Login:
         """Let the user log in; returns the login to store. Raises a `LoginError` if that failed."""
         name = f"MCP server `{self.server}`"
         try:
             async with bounded_client(
-                _REQUEST_TIMEOUT_S, on_response=self._check_challenge
+                _REQUEST_TIMEOUT_S,
+                on_request=self._check_request,
+                on_response=self._check_challenge,
             ) as client:
                 status = await self._status(client)
         except OAuthFlowError as error:
@@ -112,6 +114,39 @@ class LoginFlow:
             "POST", self.url, json=ping, headers=headers, auth=self._provider
         ) as response:
             return response.status_code
+
+    async def _check_request(self, _: httpx2.Request) -> None:
+        self._check_server()
+
+    def _check_server(self) -> None:
+        """Refuse to go on with an authorization server that is not safe to use, as far as it is known by now.
+
+        Without PKCE, anyone who sees the code could use the login.
+        """
+        context = self._context
+        if context.auth_server_url is not None:
+            self._check_address(context.auth_server_url)
+        if (metadata := context.oauth_metadata) is not None:
+            if "S256" not in (metadata.code_challenge_methods_supported or ()):
+                raise OAuthFlowError("its authorization server does not support PKCE with S256")
+            for endpoint in ("authorization", "token", "registration"):
+                if (address := getattr(metadata, f"{endpoint}_endpoint")) is not None:
+                    self._check_address(str(address))
+        tokens = context.current_tokens
+        if tokens is not None and not re.fullmatch(SENDABLE, tokens.access_token):
+            # The error of the client would quote it.
+            raise OAuthFlowError("it gave a token that cannot be sent")
+
+    def _check_address(self, address: str) -> None:
+        """Refuse an authorization server without https, unless both servers are on this machine.
+
+        Codes and tokens would be sent in clear, or to any program here that the MCP server names.
+        """
+        url = httpx2.URL(address)
+        is_local = _is_loopback(url.host) and _is_loopback(httpx2.URL(self.url).host)
+        if url.scheme != "https" and not is_local:
+            where = f"{url.scheme}://{url.netloc.decode()}"
+            raise OAuthFlowError(f"its authorization server is at {where}, which is not https")
 
     async def _check_challenge(self, response: httpx2.Response) -> None:
         """Refuse metadata on another host: the server could make us send requests to a program on this machine."""
@@ -157,7 +192,8 @@ class LoginFlow:
         """The context has it."""
 
     async def _remember(self, address: str) -> None:
-        self._context.check_address(address)
+        self._check_server()
+        self._check_address(address)
         self._address = address
 
     async def _answer(self) -> AuthorizationCodeResult:
@@ -176,53 +212,6 @@ class _Metadata(OAuthClientMetadata):
     def __setattr__(self, name: str, value: Any) -> None:
         if name != "scope" or not self.scope:
             super().__setattr__(name, value)
-
-
-@dataclass
-class _Context(OAuthContext):
-    """Uses the configured `oauth_resource` instead of the one that the server names.
-
-    Refuses an authorization server without PKCE: there, anyone who sees the code could use the login. Refuses one
-    without https too, unless both servers are on this machine: codes and tokens would be sent in clear, or to any
-    program here that the MCP server names.
-    """
-
-    configured_resource: str | None = None
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        match name, value:
-            case "auth_server_url", str():
-                self.check_address(value)
-            case "oauth_metadata", OAuthMetadata() as metadata:
-                if "S256" not in (metadata.code_challenge_methods_supported or ()):
-                    raise OAuthFlowError("its authorization server does not support PKCE with S256")
-                for endpoint in ("authorization", "token", "registration"):
-                    if (address := getattr(metadata, f"{endpoint}_endpoint")) is not None:
-                        self.check_address(str(address))
-            case "current_tokens", OAuthToken(access_token=token) if not re.fullmatch(
-                SENDABLE, token
-            ):
-                # The error of the client would quote it.
-                raise OAuthFlowError("it gave a token that cannot be sent")
-            case _:
-                pass
-        super().__setattr__(name, value)
-
-    def check_address(self, address: str) -> None:
-        """Raise an `OAuthFlowError` unless this address of the authorization server is safe to use."""
-        url = httpx2.URL(address)
-        is_local = _is_loopback(url.host) and _is_loopback(httpx2.URL(self.server_url).host)
-        if url.scheme != "https" and not is_local:
-            where = f"{url.scheme}://{url.netloc.decode()}"
-            raise OAuthFlowError(f"its authorization server is at {where}, which is not https")
-
-    def get_resource_url(self) -> str:
-        return self.configured_resource or super().get_resource_url()
-
-    def should_include_resource_param(self, protocol_version: str | None = None) -> bool:
-        return self.configured_resource is not None or super().should_include_resource_param(
-            protocol_version
-        )
 
 
 def _is_loopback(host: str) -> bool:
