@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codex_py.testing.events import ev_message, is_responses_event
-from codex_py.testing.rendering.steps import called_name, content
+from codex_py.testing.rendering.base import called_name, content
 from codex_py.testing.reply import Part
 
 _PIECES = 3

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from codex_py.protocol.json_fields import as_object, json_or
-from codex_py.testing.events import Event, sse
-from codex_py.testing.rendering import steps
+from codex_py.testing.events import Event
+from codex_py.testing.rendering.base import PieceKind, Rendering
 
 _STOP = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
 _BLOCKS: Mapping[str, Event] = {
@@ -44,9 +44,7 @@ _STATUS_TYPES = {
 }
 
 
-class AnthropicStream:
-    """Renders the events of one response, in their order."""
-
+class AnthropicStream(Rendering):
     def __init__(self, request: Mapping[str, Any], events: Iterable[Event], *, secret: str) -> None:
         """
         Args:
@@ -54,58 +52,17 @@ class AnthropicStream:
             events: the response; its usage is told at its beginning.
             secret: makes signatures differ from those of other servers.
         """
+        super().__init__()
         self._model = request.get("model")
         self._secret = secret
         usages = [event.get("response", {}).get("usage") for event in events]
         self._usage = _usage(next((usage for usage in usages if usage), None))
-        self._steps = steps.Steps()
-        self._has_begun = False
-        self._has_calls = False
         self._blocks = 0
         self._open: int | None = None
         """The index of the item whose block is open."""
         self._thinking = ""
 
-    def render(self, event: Event) -> bytes:
-        """Raises a `ValueError` if the API has nothing like it."""
-        messages: list[Event] = []
-        if event["type"] == "response.created":
-            messages += self._begin(event["response"]["id"])
-        for step in self._steps.of(event):
-            messages += self._messages(step)
-        return sse(messages)
-
-    def _messages(self, step: steps.Step) -> Iterator[Event]:
-        if isinstance(step, steps.ResponseFails):
-            is_context = step.code == "context_length_exceeded"
-            text = f"prompt is too long: {step.message}" if is_context else step.message
-            yield error_object(_ERROR_TYPES.get(step.code, "api_error"), text)
-            return
-        yield from self._begin()
-        match step:
-            case steps.Piece(kind, index, text):
-                if kind != "arguments":
-                    yield from self._start(index, _BLOCKS[kind])
-                delta, field = _DELTAS[kind]
-                yield self._delta(index, {"type": delta, field: text})
-                if kind == "reasoning":
-                    self._thinking += text
-            case steps.CallBegins(index, call_id, name):
-                self._has_calls = True
-                block: Event = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
-                yield from self._start(index, block)
-            case steps.ItemEnds(index, item):
-                yield from self._stop(index, item)
-            case steps.ResponseEnds(reason):
-                default = "tool_use" if self._has_calls else "end_turn"
-                stop = {"stop_reason": _STOP.get(reason or "", default), "stop_sequence": None}
-                yield {"type": "message_delta", "delta": stop, "usage": self._usage}
-                yield {"type": "message_stop"}
-
-    def _begin(self, response_id: str = "resp_1") -> Iterator[Event]:
-        if self._has_begun:
-            return
-        self._has_begun = True
+    def _beginning(self, response_id: str) -> Iterator[Event]:
         message: Event = {
             "id": response_id,
             "type": "message",
@@ -119,21 +76,19 @@ class AnthropicStream:
         yield {"type": "message_start", "message": message}
         yield {"type": "ping"}
 
-    def _start(self, index: int, block: Mapping[str, Any]) -> Iterator[Event]:
-        if self._open is None:
-            self._open = index
-            yield {
-                "type": "content_block_start",
-                "index": self._blocks,
-                "content_block": dict(block),
-            }
+    def _piece(self, kind: PieceKind, index: int, text: str) -> Iterator[Event]:
+        if kind != "arguments":
+            yield from self._start(index, _BLOCKS[kind])
+        delta, field = _DELTAS[kind]
+        yield self._delta(index, {"type": delta, field: text})
+        if kind == "reasoning":
+            self._thinking += text
 
-    def _delta(self, index: int, delta: Mapping[str, Any]) -> Event:
-        if self._open != index:
-            raise ValueError("the blocks of a message come one after the other")
-        return {"type": "content_block_delta", "index": self._blocks, "delta": dict(delta)}
+    def _call(self, index: int, call_id: str, name: str) -> Iterator[Event]:
+        block: Event = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
+        yield from self._start(index, block)
 
-    def _stop(self, index: int, item: Mapping[str, Any]) -> Iterator[Event]:
+    def _item_end(self, index: int, item: Mapping[str, Any]) -> Iterator[Event]:
         if item["type"] == "reasoning":
             # Models that do not show what they think give the signature alone.
             yield from self._start(index, _BLOCKS["reasoning"])
@@ -146,14 +101,35 @@ class AnthropicStream:
             self._open = None
             self._blocks += 1
 
+    def _end(self, reason: str | None, usage: Mapping[str, Any] | None) -> Iterator[Event]:  # noqa: ARG002 - told before
+        default = "tool_use" if self._calls else "end_turn"
+        stop = {"stop_reason": _STOP.get(reason or "", default), "stop_sequence": None}
+        yield {"type": "message_delta", "delta": stop, "usage": self._usage}
+        yield {"type": "message_stop"}
 
-def error_object(kind: str, message: str) -> Event:
+    def _failure(self, code: str, message: str) -> Event:
+        is_context = code == "context_length_exceeded"
+        text = f"prompt is too long: {message}" if is_context else message
+        return _error(_ERROR_TYPES.get(code, "api_error"), text)
+
+    def _start(self, index: int, block: Event) -> Iterator[Event]:
+        if self._open is None:
+            self._open = index
+            yield {"type": "content_block_start", "index": self._blocks, "content_block": block}
+
+    def _delta(self, index: int, delta: Event) -> Event:
+        if self._open != index:
+            raise ValueError("the blocks of a message come one after the other")
+        return {"type": "content_block_delta", "index": self._blocks, "delta": delta}
+
+
+def _error(kind: str, message: str) -> Event:
     return {"type": "error", "error": {"type": kind, "message": message}}
 
 
 def error_body(status: int, message: str) -> bytes:
     default = "api_error" if status >= 500 else "invalid_request_error"
-    return json.dumps(error_object(_STATUS_TYPES.get(status, default), message)).encode()
+    return json.dumps(_error(_STATUS_TYPES.get(status, default), message)).encode()
 
 
 def translated_error(status: int, body: bytes) -> bytes:

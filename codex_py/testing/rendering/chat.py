@@ -7,76 +7,60 @@ as that of DeepSeek and of vLLM does.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from codex_py.testing.events import Event, sse
-from codex_py.testing.rendering import steps
+from codex_py.testing.events import Event
+from codex_py.testing.rendering.base import PieceKind, Rendering
 
 _FINISH = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_ENDS = {"response.completed", "response.incomplete"}
 
 
-class ChatStream:
-    """Renders the events of one response, in their order."""
-
+class ChatStream(Rendering):
     def __init__(self, request: Mapping[str, Any]) -> None:
         """`request`: the body that is answered."""
+        super().__init__()
         self._model = request.get("model")
         options: Mapping[str, Any] = request.get("stream_options") or {}
         self._with_usage = bool(options.get("include_usage"))
-        self._steps = steps.Steps()
-        self._response_id = "resp_1"
-        self._has_begun = False
-        self._calls: dict[int, int] = {}
-        """The place among the calls, by the index of the item."""
+        self._response_id = ""
 
     def render(self, event: Event) -> bytes:
-        """Raises a `ValueError` if Chat has nothing like it."""
-        chunks: list[Event] = []
-        if event["type"] == "response.created":
-            self._response_id = event["response"]["id"]
-            chunks += self._begin()
-        for step in self._steps.of(event):
-            chunks += self._chunks(step)
-            if isinstance(step, steps.ResponseEnds):
-                usage = event["response"].get("usage")
-                if usage and self._with_usage:
-                    chunks.append({**self._chunk(), "choices": [], "usage": _usage(usage)})
-                return sse(chunks) + b"data: [DONE]\n\n"
-        return sse(chunks)
+        done = b"data: [DONE]\n\n" if event["type"] in _ENDS else b""
+        return super().render(event) + done
 
-    def _chunks(self, step: steps.Step) -> Iterator[Event]:
-        if isinstance(step, steps.ResponseFails):
-            # So do gateways, which end the stream without [DONE].
-            error = {"message": step.message, "type": step.code, "code": step.code}
-            yield {"error": error}
-            return
-        yield from self._begin()
-        match step:
-            case steps.Piece("text", _, text):
+    def _beginning(self, response_id: str) -> Iterator[Event]:
+        self._response_id = response_id
+        yield self._chunk({"role": "assistant", "content": ""})
+
+    def _piece(self, kind: PieceKind, index: int, text: str) -> Iterator[Event]:
+        match kind:
+            case "text":
                 yield self._chunk({"content": text})
-            case steps.Piece("reasoning", _, text):
+            case "reasoning":
                 yield self._chunk({"reasoning_content": text})
-            case steps.Piece(_, index, text):
-                yield self._call(index, {"function": {"arguments": text}})
-            case steps.CallBegins(index, call_id, name):
-                self._calls[index] = len(self._calls)
-                function = {"name": name, "arguments": ""}
-                yield self._call(index, {"id": call_id, "type": "function", "function": function})
-            case steps.ResponseEnds(reason):
-                default = "tool_calls" if self._calls else "stop"
-                yield self._chunk({}, _FINISH.get(reason or "", default))
-            case _:
-                pass
+            case "arguments":
+                yield self._call_chunk(index, {"function": {"arguments": text}})
 
-    def _begin(self) -> Iterator[Event]:
-        if not self._has_begun:
-            self._has_begun = True
-            yield self._chunk({"role": "assistant", "content": ""})
+    def _call(self, index: int, call_id: str, name: str) -> Iterator[Event]:
+        function = {"name": name, "arguments": ""}
+        yield self._call_chunk(index, {"id": call_id, "type": "function", "function": function})
 
-    def _call(self, index: int, fields: Mapping[str, Any]) -> Event:
-        return self._chunk({"tool_calls": [{"index": self._calls[index], **fields}]})
+    def _item_end(self, index: int, item: Mapping[str, Any]) -> Iterator[Event]:  # noqa: ARG002
+        yield from ()
 
-    def _chunk(
-        self, delta: Mapping[str, Any] | None = None, finish_reason: str | None = None
-    ) -> Event:
+    def _end(self, reason: str | None, usage: Mapping[str, Any] | None) -> Iterator[Event]:
+        default = "tool_calls" if self._calls else "stop"
+        yield self._chunk({}, _FINISH.get(reason or "", default))
+        if usage and self._with_usage:
+            yield {**self._chunk({}), "choices": [], "usage": _usage(usage)}
+
+    def _failure(self, code: str, message: str) -> Event:
+        # So do gateways, which end the stream without [DONE].
+        return {"error": {"message": message, "type": code, "code": code}}
+
+    def _call_chunk(self, index: int, fields: Mapping[str, Any]) -> Event:
+        return self._chunk({"tool_calls": [{"index": list(self._calls).index(index), **fields}]})
+
+    def _chunk(self, delta: Mapping[str, Any], finish_reason: str | None = None) -> Event:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
         return {
             "id": self._response_id,
