@@ -7,8 +7,7 @@
         ...  # run the program, or `load_config` and `open_session`, with this environment
 
 The server answers at `…/responses`, `…/chat/completions` and `…/messages`; `config_toml(wire_api="chat")` has
-codex-py ask there. It needs nothing but the standard library, and listens on 127.0.0.1 alone. `python -m codex_py.testing
-SCRIPT.json` serves a script from a file, to try a program by hand.
+codex-py ask there. It needs nothing but the standard library, and listens on 127.0.0.1 alone.
 """
 
 from codex_py.testing.events import (

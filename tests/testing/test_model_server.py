@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from codex_py.testing.__main__ import main
+from scripts.model_server import main
 
 
 def test_a_script_is_served_to_each_thread_until_interrupted(tmp_path: Path):
     path = tmp_path / "script.json"
     path.write_text('[["Hello."]]', encoding="utf-8")
     program = subprocess.Popen(
-        [sys.executable, "-m", "codex_py.testing", str(path)],
+        [sys.executable, "-m", "scripts.model_server", str(path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -65,7 +65,7 @@ def test_a_script_is_served_in_any_api(tmp_path: Path):
         encoding="utf-8",
     )
     program = subprocess.Popen(
-        [sys.executable, "-m", "codex_py.testing", str(path), "--wire-api", "text"],
+        [sys.executable, "-m", "scripts.model_server", str(path), "--wire-api", "text"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -13,7 +13,7 @@ from codex_py.testing import (
     ev_item_done,
     ev_message,
 )
-from codex_py.testing.script import load_script
+from scripts.model_script import load_script
 
 
 def script(tmp_path: Path, value: Any) -> Path:

@@ -1,4 +1,4 @@
-"""Serve a script by hand: `python -m codex_py.testing SCRIPT.json [--port PORT]`.
+"""Serve a script by hand: `scripts/model-server SCRIPT.json [--port PORT]`.
 
 Every thread gets the script from its beginning, so that several programs, or one several times, can be
 compared against the same server.
@@ -12,16 +12,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from codex_py.testing.request import RecordedRequest
-from codex_py.testing.script import load_script
 from codex_py.testing.server import ScriptedServer
+from scripts.model_script import load_script
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m codex_py.testing",
+        prog="scripts/model-server",
         description="Answer the requests of codex-py, or of Codex, from a script.",
         epilog="The script is a JSON list with a list for each reply: texts, and items of the "
-        "Responses API. codex_py/testing/script.py describes all of it.",
+        "Responses API. scripts/model_script.py describes all of it.",
     )
     parser.add_argument("script", type=Path, metavar="SCRIPT.json")
     parser.add_argument("--port", type=_port, default=0, help="default: a free one")
