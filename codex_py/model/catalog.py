@@ -5,6 +5,7 @@ models that of 0.80 and 0.98. Models of "code mode" there get plain function too
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -120,7 +121,7 @@ def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
     Raises:
         ConfigError: the file cannot be read, or is no such catalogue.
     """
-    listed = _LISTED if catalog_json is None else _read(catalog_json)
+    listed = _entries(catalog_json)
     names = [slug] if "/" not in slug else [slug, slug.partition("/")[2]]
     for name in names:
         fitting = [entry for entry in listed if name.startswith(entry.slug)]
@@ -142,14 +143,12 @@ def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
 
 def listed_models(catalog_json: Path | None = None) -> list[str]:
     """The slugs of OpenAI's models, or of the file, in their order; errors as for `model_info`."""
-    return [entry.slug for entry in (_LISTED if catalog_json is None else _read(catalog_json))]
+    return [entry.slug for entry in _entries(catalog_json)]
 
 
 def catalog_entries(catalog_json: Path | None = None) -> list[dict[str, Any]]:
     """The catalogue in the form of Codex, as far as its fields are known; errors as for `model_info`."""
-    return [
-        _in_form_of_codex(e) for e in (_LISTED if catalog_json is None else _read(catalog_json))
-    ]
+    return [_in_form_of_codex(entry) for entry in _entries(catalog_json)]
 
 
 def _in_form_of_codex(entry: ModelInfo) -> dict[str, Any]:
@@ -177,7 +176,9 @@ def _in_form_of_codex(entry: ModelInfo) -> dict[str, Any]:
     }
 
 
-def _read(path: Path) -> tuple[ModelInfo, ...]:
+def _entries(path: Path | None) -> Sequence[ModelInfo]:
+    if path is None:
+        return _LISTED
     try:
         data: Any = json.loads(read_whole(path, _MAX_BYTES))
     except OSError as error:
@@ -185,7 +186,7 @@ def _read(path: Path) -> tuple[ModelInfo, ...]:
     except (ValueError, RecursionError) as error:
         raise _mistake(f"{path}: not valid JSON: {error}") from error
     try:
-        return tuple(_entry(entry) for entry in data["models"])
+        return [_entry(entry) for entry in data["models"]]
     except KeyError as error:
         raise _mistake(f"{path}: {error} is missing") from error
     except (TypeError, AttributeError, ValueError) as error:

@@ -154,16 +154,13 @@ class AnthropicDecoder(BuildingDecoder):
         match self._stop_reason:
             case "max_tokens":
                 self._fail(incomplete("max_output_tokens"))
-            case "content_filter":
-                # Of servers that have Chat Completions behind them.
-                self._fail(incomplete("content_filter"))
+            case "content_filter" | "model_context_window_exceeded" as reason:
+                # The filter's is of servers that have Chat Completions behind them.
+                self._fail(incomplete(reason))
             case "refusal":
                 explanation = plain_line(text_field(self._stop_details, "explanation"))
                 message = explanation or "the model refused to answer"
                 self._fail(ModelError(message, code="content_filter"))
-            case "model_context_window_exceeded":
-                code = {"code": "context_length_exceeded", "message": ""}
-                self._fail(stream_failure(code))
             case reason:
                 # A server tool takes longer than a response: the same history continues it.
                 end_turn = False if reason == "pause_turn" else None

@@ -170,8 +170,9 @@ class ChatDecoder(BuildingDecoder):
         elif reason == "length":
             # MiMo says so of a request that fills the window.
             is_too_long = self._out.is_empty and not usage.output_tokens
-            too_long = {"code": "context_length_exceeded", "message": ""}
-            self._fail(stream_failure(too_long) if is_too_long else incomplete("max_output_tokens"))
+            self._fail(
+                incomplete("context_length_exceeded" if is_too_long else "max_output_tokens")
+            )
         elif reason in _FAILURES:
             message = f"the server ended the answer with finish_reason {reason!r}"
             self._fail(stream_failure({"code": _FAILURES[reason], "message": message}))

@@ -3,7 +3,6 @@
 import re
 from typing import Any, cast
 
-from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import as_object
 
 _VOLATILE_KEYS = {"prompt_cache_key", "client_metadata"}
@@ -33,25 +32,19 @@ _SNIPPET = 60
 """Characters of a differing line on either side of the difference."""
 
 
-@frozen
-class WorkingDirectory:
-    path: str
-
-    @property
-    def pattern(self) -> re.Pattern[str]:
-        """The directory, but not another whose name only begins like it."""
-        return re.compile(re.escape(self.path) + r"(?![\w.-])")
-
-    def join(self, parts: list[str]) -> str:
-        return self.path.join(parts)
-
-
-def working_directory(value: Any) -> WorkingDirectory | None:
+def working_directory(value: Any) -> str | None:
     """The one that a request speaks of; None for a request that names none, or the root."""
     for text in _texts(value):
         if (found := re.search(_CWD, text)) and found[1].strip("/"):
-            return WorkingDirectory(found[1])
+            return found[1]
     return None
+
+
+def moved(text: str, was_in: str | None, is_in: str | None) -> str:
+    """The text with the second directory in place of the first, and not of another whose name only begins like it."""
+    if not was_in or not is_in:
+        return text
+    return is_in.join(re.split(re.escape(was_in) + r"(?![\w.-])", text))
 
 
 def normalised(request: Any) -> Any:
@@ -61,10 +54,10 @@ def normalised(request: Any) -> Any:
     return _normalised(request, working_directory(request))
 
 
-def _normalised(value: Any, cwd: WorkingDirectory | None) -> Any:
+def _normalised(value: Any, cwd: str | None) -> Any:
     match value:
         case str():
-            text = value if cwd is None else cwd.pattern.sub("{cwd}", value)
+            text = moved(value, cwd, "{cwd}")
             for pattern, replacement in _VOLATILE_TEXTS:
                 text = re.sub(pattern, replacement, text)
             return text

@@ -24,7 +24,7 @@ import httpx
 from codex_py.errors import ModelError, OptionError
 from codex_py.filesystem.private import open_emptied
 from codex_py.filesystem.reading import read_whole
-from codex_py.model.tape.match import first_difference, normalised, working_directory
+from codex_py.model.tape.match import first_difference, moved, normalised, working_directory
 
 _VERSION: Final = 1
 _MAX_BYTES: Final = 1 << 30
@@ -147,14 +147,13 @@ class _RecordedStream(httpx.AsyncByteStream):
 class ReplayTransport(httpx.AsyncBaseTransport):
     """Answers from a tape, in its order, and refuses a request that differs from the recorded one.
 
-    Both bodies are compared as `normalise` leaves them. Where the recorded answer names the working
+    Both requests are compared without what changes with time, place and machine. Where the recorded answer names the working
     directory of the recording, it names that of the request instead.
     """
 
-    def __init__(self, path: Path, *, normalise: Callable[[Any], Any] = normalised) -> None:
+    def __init__(self, path: Path) -> None:
         """Raises a `OptionError`, which names the file and the line, if it is no tape."""
         self._path = path
-        self._normalise = normalise
         self._exchanges = _read(path)
         self._played = 0
 
@@ -167,7 +166,7 @@ class ReplayTransport(httpx.AsyncBaseTransport):
             )
         exchange = self._exchanges[self._played]
         actual = await _request_data(request)
-        difference = first_difference(self._normalise(exchange["request"]), self._normalise(actual))
+        difference = first_difference(normalised(exchange["request"]), normalised(actual))
         if difference is not None:
             place_and_values = difference.removeprefix("body.")
             raise TapeMismatch(
@@ -179,9 +178,7 @@ class ReplayTransport(httpx.AsyncBaseTransport):
         if response is None:
             raise httpx.ConnectError(broken or "no response was recorded")
         was_in, is_in = working_directory(exchange["request"]), working_directory(actual)
-        pieces: list[str] = response["body"]
-        if was_in and is_in:
-            pieces = [is_in.join(was_in.pattern.split(piece)) for piece in pieces]
+        pieces = [moved(piece, was_in, is_in) for piece in response["body"]]
         return httpx.Response(
             response["status"], headers=response["headers"], stream=_ReplayedStream(pieces, broken)
         )

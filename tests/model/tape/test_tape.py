@@ -160,16 +160,6 @@ def test_answers_follow_the_working_directory(tmp_path: Path) -> None:
     ]
 
 
-def test_the_comparison_can_be_replaced(tmp_path: Path) -> None:
-    path = tape(tmp_path / "t", recorded({"n": 1}, "one"))
-
-    def only_the_path(request: Any) -> Any:
-        return request["path"]
-
-    transport = ReplayTransport(path, normalise=only_the_path)
-    assert asyncio.run(exchange(transport, {"n": 2})) == (200, [b"one"])
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
