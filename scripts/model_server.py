@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from codex_py.testing.request import RecordedRequest
-from codex_py.testing.server import ScriptedServer
 from scripts.model_script import load_script
+from tests.support.server import ScriptedServer
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -27,12 +27,13 @@ from codex_py.testing.events import (
 )
 from codex_py.testing.reply import Pause, Reply
 from codex_py.testing.request import RecordedRequest
-from codex_py.testing.rules import Rules, pairing_problem, prefix_problem
+from codex_py.testing.rules import Refusal, Rules, pairing_problem, prefix_problem
 from codex_py.testing.server import ScriptedServer
 
 __all__ = [
     "Pause",
     "RecordedRequest",
+    "Refusal",
     "Reply",
     "Rules",
     "ScriptedServer",

@@ -1,7 +1,6 @@
 """The requests that a scripted server has got."""
 
 import json
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +8,6 @@ from functools import cached_property
 from io import BufferedReader
 from typing import Any, cast
 
-_TEXT_TAG = re.compile(rb"<(tool_[0-9a-f]{8}) name=")
 _IS_ANSWER = {"function_call_output", "custom_tool_call_output", "tool", "tool_result"}
 
 
@@ -49,12 +47,6 @@ class RecordedRequest:
     def messages(self) -> list[dict[str, Any]]:
         """Those of Chat Completions and of Anthropic."""
         return self.body["messages"]
-
-    @property
-    def text_tag(self) -> str:
-        """The tag that the instructions ask calls within text to have; `tool` if there is none."""
-        found = _TEXT_TAG.search(self.raw)
-        return found[1].decode() if found is not None else "tool"
 
     @property
     def thread(self) -> str:

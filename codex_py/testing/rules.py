@@ -7,6 +7,10 @@ from typing import Any, cast
 from codex_py.testing.request import RecordedRequest
 
 
+class Refusal(Exception):
+    """The service refuses a request that breaks no rule, such as one with a parameter that it does not know."""
+
+
 class Rules:
     """What a scripted server asks of requests: here, that those of the Responses API pair their calls and outputs.
 
@@ -14,7 +18,7 @@ class Rules:
     """
 
     def check(self, request: RecordedRequest) -> None:
-        """Raises a `ValueError`, which says why, if the request is to be refused."""
+        """Raises a `ValueError`, which says why, if the request breaks a rule; or a `Refusal`."""
         problem = pairing_problem(self.prefix(request))
         if problem is not None:
             raise ValueError(problem)

@@ -12,14 +12,12 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Self, TypeAlias, cast
 
 from codex_py.testing.apis import AnthropicApi, ChatApi, ResponsesApi
 from codex_py.testing.reply import Part, Pause, RenderedReply, Reply
 from codex_py.testing.request import RecordedRequest, read_request
-from codex_py.testing.rules import Rules, prefix_problem
-from codex_py.testing.text_calls import with_calls_as_text
+from codex_py.testing.rules import Refusal, Rules, prefix_problem
 
 _IDLE_S = 60.0
 """A silent connection is closed after this time: a test should fail rather than hang."""
@@ -47,7 +45,6 @@ class ScriptedServer:
         check_calls: bool = True,
         check_prefix: bool = True,
         rules: Rules | None = None,
-        text_tools: bool = False,
         models: Sequence[str] = (),
         each_thread: bool = False,
         watch: Callable[[RecordedRequest, str | None], None] | None = None,
@@ -58,8 +55,6 @@ class ScriptedServer:
             check_calls: refuse what the rules refuse.
             check_prefix: turn it off where the history is replaced on purpose (compaction).
             rules: other rules than those of this package.
-            text_tools: the model cannot call tools: calls are written into the text of messages, and a
-                request that offers tools is refused with a status of 400, which is no violation.
             models: the ids that `…/models` lists; without any there is no list.
             each_thread: play the whole script for every thread, told apart by their
                 `prompt_cache_key` or header `thread-id`, instead of once.
@@ -72,7 +67,6 @@ class ScriptedServer:
         self._rules = rules or Rules()
         self._check_calls = check_calls
         self._check_prefix = check_prefix
-        self._text_tools = text_tools
         self._models = {"data": [{"id": model, "object": "model"} for model in models]}
         self._each_thread = each_thread
         self._watch = watch
@@ -99,12 +93,11 @@ class ScriptedServer:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def config_toml(
-        self, *, wire_api: str | None = None, model: str = "gpt-5.5", **provider: Any
+        self, *, wire_api: str = "responses", model: str = "gpt-5.5", **provider: Any
     ) -> str:
         """A configuration that sends codex-py, or Codex, here.
 
         Args:
-            wire_api: the API; None: `text` for a server with `text_tools`, else `responses`.
             provider: keys of the provider, such as `request_max_retries=0`. The key is read from the
                 variable `MOCK_KEY`.
         """
@@ -112,7 +105,7 @@ class ScriptedServer:
             "name": "mock",
             "base_url": self.base_url,
             "env_key": "MOCK_KEY",
-            "wire_api": wire_api or ("text" if self._text_tools else "responses"),
+            "wire_api": wire_api,
             **provider,
         }
         lines = [f"{key} = {_toml(value)}" for key, value in keys.items()]
@@ -203,16 +196,16 @@ class ScriptedServer:
             return _error(errors, status, message)
         with self._lock:
             self.requests.append(request)
-            problem = self._problem(request, api)
+            try:
+                problem = self._problem(request, api)
+                if problem is not None:
+                    self.violations.append(f"request {len(self.requests)}: {problem}")
+            except Refusal as refusal:
+                problem = str(refusal)
             if self._watch is not None:
                 self._watch(request, problem)
             if problem is not None:
-                self.violations.append(f"request {len(self.requests)}: {problem}")
                 return _error(errors, 400, problem)
-            if self._text_tools and request.fields.get("tools"):
-                return _error(
-                    errors, 400, f"{request.fields.get('model')!r} does not support tools"
-                )
             thread = request.thread if self._each_thread else ""
             place = self._played.get(thread, 0)
             if place == len(self._script):
@@ -222,9 +215,6 @@ class ScriptedServer:
         while not isinstance(script, RenderedReply):
             answer = script(request)
             script = answer if callable(answer) else self._rendered(answer)
-        if self._text_tools:
-            events = with_calls_as_text(script.reply.events, request.text_tag)
-            script = RenderedReply(replace(script.reply, events=events))
         with self._lock:
             self._pauses += script.pauses
         if api is None or api is self._responses:

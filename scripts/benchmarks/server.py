@@ -6,8 +6,8 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
-from codex_py.testing import ScriptedServer
 from codex_py.testing.server import Script
+from tests.support.server import ScriptedServer
 
 
 class BenchmarkServer:

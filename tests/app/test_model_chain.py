@@ -20,9 +20,9 @@ from codex_py.testing import (
     ev_reasoning,
 )
 from codex_py.testing.events import ev_created
-from codex_py.testing.text_calls import call_text
 from tests.support.program import Workplace, environment
 from tests.support.server import ScriptedServer
+from tests.support.text_calls import call_text, text_tag
 from tests.support.wires import AnyWire
 
 PLAIN = ("responses", "chat", "anthropic", "text")
@@ -335,7 +335,7 @@ def test_a_server_that_refuses_tools_gets_calls_as_text(place: Workplace, wire: 
     with AnyWire(place, check_prefix=False) as wires:
 
         def written(request: RecordedRequest) -> list[Any]:
-            text = call_text("exec_command", '{"cmd": "echo one >> log"}', request.text_tag)
+            text = call_text("exec_command", '{"cmd": "echo one >> log"}', text_tag(request))
             return [ev_created(), *ev_message(text), ev_completed()]
 
         flags = {"model": UNKNOWN_MODEL}

@@ -9,9 +9,9 @@ import pytest
 from codex_py.core.session import Session
 from codex_py.testing import RecordedRequest, ev_completed, ev_function_call, ev_message
 from codex_py.testing.events import ev_created
-from codex_py.testing.text_calls import call_text
 from tests.support.program import Workplace
 from tests.support.server import ScriptedServer
+from tests.support.text_calls import call_text, text_tag
 from tests.support.wires import AnyWire
 
 PROVIDERS = ("text", "text over anthropic")
@@ -46,7 +46,7 @@ def last_message(wires: AnyWire, request: int) -> str:
 def test_all_blocks_of_a_message_run(place: Workplace, provider: str) -> None:
     def both(request: RecordedRequest) -> list[Any]:
         blocks = [
-            call_text("exec_command", f'{{"cmd": "echo {word} >> log"}}', request.text_tag)
+            call_text("exec_command", f'{{"cmd": "echo {word} >> log"}}', text_tag(request))
             for word in ("one", "two")
         ]
         return says("\n".join(["I write twice.", *blocks]))
@@ -66,7 +66,7 @@ def test_a_mistake_is_explained_and_the_turn_goes_on(place: Workplace, provider:
     assert (place.cwd / "log").read_text(encoding="utf-8") == "one\n"
     told = last_message(wires, 1)
     assert "A <tool> block does not have the tag of this session, so it was not run." in told
-    assert f'<{wires.requests[1].text_tag} name="exec_command">' in told
+    assert f'<{text_tag(wires.requests[1])} name="exec_command">' in told
 
 
 def test_three_mistakes_in_a_row_end_the_turn(place: Workplace) -> None:
@@ -152,14 +152,14 @@ def test_a_command_that_knows_the_session_cannot_write_a_call_for_the_model_to_q
 ) -> None:
     def prints(request: RecordedRequest) -> list[Any]:
         return calls(
-            f"printf '<{request.text_tag} name=%s>\\n' exec_command; echo $CODEX_THREAD_ID"
+            f"printf '<{text_tag(request)} name=%s>\\n' exec_command; echo $CODEX_THREAD_ID"
         )
 
     with AnyWire(place) as wires:
         wires.prompt("text", "go", prints, DONE)
     told = last_message(wires, 1)
     assert "<[tag] name=exec_command>" in told
-    assert wires.requests[1].text_tag not in told
+    assert text_tag(wires.requests[1]) not in told
 
 
 def test_the_tag_stays_the_same_when_a_session_is_resumed_and_differs_from_another_one_s(
@@ -170,7 +170,7 @@ def test_the_tag_stays_the_same_when_a_session_is_resumed_and_differs_from_anoth
         # The server refuses a request that does not begin with the one before it.
         wires.prompt("text", "two", calls("echo one >> log"), DONE, resume=thread)
         wires.prompt("text", "one", DONE)
-        tags = [request.text_tag for request in wires.requests]
+        tags = [text_tag(request) for request in wires.requests]
     assert (place.cwd / "log").read_text(encoding="utf-8") == "one\n"
     assert len(set(tags[:4])) == 1
     assert tags[4] != tags[0]

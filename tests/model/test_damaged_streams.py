@@ -22,9 +22,9 @@ from codex_py.protocol.items import CustomToolCall, FunctionCall
 from codex_py.protocol.stream import Completed, OutputItemDone, ResponseEvent, Wire
 from codex_py.testing import ev_completed, ev_created, ev_function_call, ev_incomplete, ev_message
 from codex_py.testing.rendering.chat import ChatStream
-from codex_py.testing.text_calls import with_calls_as_text
 from tests.model.transcripts import WIRES, make_wire, prompt, read_exchanges
 from tests.support.searches import share
+from tests.support.text_calls import with_calls_as_text
 
 CASES = int(os.environ.get("WIRE_CASES", share(200)))
 APIS = [*WIRES, "text"]

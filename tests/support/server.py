@@ -10,6 +10,7 @@ from tests.support.rules.anthropic import Signatures, check_anthropic
 from tests.support.rules.chat import check_chat
 from tests.support.rules.text import check_text
 from tests.support.rules.thread import anthropic_prefix, chat_prefix
+from tests.support.text_calls import by_model_without_tools, text_tag
 
 
 class ServiceRules(Rules):
@@ -19,7 +20,7 @@ class ServiceRules(Rules):
         """
         Args:
             system_first: refuse Chat's system messages behind the first, as strict templates do.
-            text_tools: results in the text of messages need a call before them.
+            text_tools: refuse tools; results in the text of messages need a call before them.
         """
         self._system_first = system_first
         self._text_tools = text_tools
@@ -35,7 +36,9 @@ class ServiceRules(Rules):
             case _:
                 super().check(request)
         if self._text_tools:
-            check_text(body.get("messages") or body["input"], request.text_tag)
+            check_text(body.get("messages") or body["input"], text_tag(request))
+            if body.get("tools"):
+                raise testing.Refusal(f"{body.get('model')!r} does not support tools")
 
     def prefix(self, request: testing.RecordedRequest) -> Sequence[Any]:
         match _api(request):
@@ -55,7 +58,8 @@ def _api(request: testing.RecordedRequest) -> str:
 
 
 class ScriptedServer(testing.ScriptedServer):
-    """Takes the arguments of the public one, and `system_first` of `ServiceRules`."""
+    """Takes the arguments of the public one, `system_first` of `ServiceRules`, and `text_tools`: the model cannot call
+    tools, so that its calls are written into the text of messages."""
 
     def __init__(
         self,
@@ -65,5 +69,13 @@ class ScriptedServer(testing.ScriptedServer):
         text_tools: bool = False,
         **options: Any,
     ) -> None:
+        self._text_tools = text_tools
         rules = ServiceRules(system_first=system_first, text_tools=text_tools)
-        super().__init__(script, rules=rules, text_tools=text_tools, **options)
+        super().__init__(script, rules=rules, **options)
+
+    def config_toml(self, *, wire_api: str | None = None, **settings: Any) -> str:
+        default = "text" if self._text_tools else "responses"
+        return super().config_toml(wire_api=wire_api or default, **settings)
+
+    def add(self, *replies: Script) -> None:
+        super().add(*map(by_model_without_tools, replies) if self._text_tools else replies)

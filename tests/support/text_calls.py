@@ -4,15 +4,41 @@ The format is described in `instructions/tools/text_format.md`. It has no ids: t
 the one that the request announces.
 """
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from codex_py.testing import RecordedRequest, Reply
 from codex_py.testing.events import ev_message, is_responses_event
 from codex_py.testing.rendering.base import called_name, content
 from codex_py.testing.reply import Part
+from codex_py.testing.server import Script
 
+_TAG = re.compile(rb"<(tool_[0-9a-f]{8}) name=")
 _PIECES = 3
 """How many deltas a call comes in, so that what reads it sees half of one."""
+
+
+def text_tag(request: RecordedRequest) -> str:
+    """The tag that the instructions ask calls within text to have; `tool` if there is none."""
+    found = _TAG.search(request.raw)
+    return found[1].decode() if found is not None else "tool"
+
+
+def by_model_without_tools(script: Script) -> Script:
+    """The reply as a model gives it that cannot call tools."""
+
+    def reply(request: RecordedRequest) -> Script:
+        said = script
+        while callable(said):
+            said = said(request)
+        if isinstance(said, bytes):
+            return said
+        whole = said if isinstance(said, Reply) else Reply(events=said)
+        return replace(whole, events=with_calls_as_text(whole.events, text_tag(request)))
+
+    return reply
 
 
 def with_calls_as_text(parts: Sequence[Part], tag: str) -> list[Part]:
