@@ -266,7 +266,7 @@ class McpServer:
                 was_reached = is_local or self._connection is not None
                 self._failure = "protocol" if was_reached else "unreachable"
                 verb = "failed" if was_reached else "could not be reached"
-                return f"{verb}: {error or type(error).__name__}"
+                return f"{verb}: {str(error) or type(error).__name__}"
 
     async def _list_tools(self, connection: ServerConnection, session: Session) -> None:
         connection.has_new_tools = False

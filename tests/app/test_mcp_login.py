@@ -366,6 +366,17 @@ def test_a_login_that_fails_says_why(
         asyncio.run(main(http))
 
 
+def test_a_user_with_a_client_is_not_sent_to_a_server_without_pkce(tmp_path: Path) -> None:
+    async def main(http: OAuthMcpServer) -> None:
+        made, screen = config(tmp_path, http.url, oauth={"client_id": "mine"}), ScriptedScreen()
+        with pytest.raises(CodexError, match="does not support PKCE with S256"):
+            await log_in(made, "web", screen, headers=NO_HEADERS)
+        assert screen.visited == []
+
+    with oauth_mcp_server(pkce=None) as http:
+        asyncio.run(main(http))
+
+
 def test_an_answer_to_another_login_is_not_taken(tmp_path: Path) -> None:
     async def main(http: OAuthMcpServer) -> None:
         made = config(tmp_path, http.url)

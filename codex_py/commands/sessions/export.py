@@ -29,21 +29,22 @@ def run_export(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     path = None if options.output is None else Path(options.output)
     home = codex_home(environment)
     session = named_session(home, options.session, last=options.last)
+    code, notes = 0, list[str]()
     if options.portable:
         if path is None or options.format or options.keep_keys:
             raise UsageError("--portable goes with -o FILE, with no other form, and without keys")
-        return _export_portable(session, path, environment)
-    write = writer_for(path, options.format)
-    document, notes = read_document(session), list[str]()
-    if not options.keep_keys:
-        document, notes = without_keys(document, environment, home)
-    parts = write(document)
-    if path is None:
-        code = print_out("".join(parts))
-    else:
-        code = 0
         with _opened(path) as file:
-            file.writelines(part.encode(errors="replace") for part in parts)
+            notes = export_portable(session, environment, file)
+    else:
+        write, document = writer_for(path, options.format), read_document(session)
+        if not options.keep_keys:
+            document, notes = without_keys(document, environment, home)
+        parts = write(document)
+        if path is None:
+            code = print_out("".join(parts))
+        else:
+            with _opened(path) as file:
+                file.writelines(part.encode(errors="replace") for part in parts)
     for note in notes:
         tell(note)
     return code
@@ -69,14 +70,6 @@ def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         command = shlex.join(map(str, words))
         tell(f"It brought changes of files. To apply them: {command}")
     return print_out(f"Imported session {found.thread_id}.\n")
-
-
-def _export_portable(session: Path, path: Path, environment: Mapping[str, str]) -> int:
-    with _opened(path) as file:
-        notes = export_portable(session, environment, file)
-    for note in notes:
-        tell(note)
-    return 0
 
 
 @contextmanager
