@@ -1,20 +1,62 @@
-"""A patch that has been checked, ready to be written."""
+"""Plan a patch of either format. A plan has been checked, and is ready to be written."""
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Literal, Self
+from typing import Generic, Literal, Self, TypeVar
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.change import Entry, Fate, FileChange, patched_files
+from codex_py.patch.files.change import Entry, FileChange, patched_files
 from codex_py.patch.files.commit import Committed, commit
 from codex_py.patch.files.handles import join
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.report import Findings
 from codex_py.protocol.patched_file import PatchedFile
 from codex_py.protocol.protected import PROTECTED_NAMES, spelt_out
+
+_PartT = TypeVar("_PartT")
+
+
+class Rejected(Exception):
+    """Nothing of a part fits, and the findings have that already."""
+
+
+class Planner(ABC, Generic[_PartT]):
+    """Plans the parts of a patch, one after the other. A format says what one does to the tree."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.named: list[tuple[Literal["A", "M", "D"], str]] = []
+        """The paths of the parts that fit, as written."""
+        self._failed: set[str] = set()
+
+    def run(self, parts: Iterable[_PartT]) -> None:
+        """Plan all parts, but for those of files in which one has failed: they cannot be judged."""
+        for part in parts:
+            paths: Collection[str] = ()
+            try:
+                paths = self._paths(part)
+                if self._failed.isdisjoint(paths):
+                    self._plan(part)
+            except (PatchError, Rejected) as error:
+                self._failed.update(paths)
+                if isinstance(error, PatchError):
+                    self._reject(part, error)
+
+    @abstractmethod
+    def _paths(self, part: _PartT) -> Collection[str]:
+        """The absolute paths that a part names. A `PatchError`: no file can have one of them."""
+
+    @abstractmethod
+    def _plan(self, part: _PartT) -> None:
+        """Plan one part. A `PatchError` or `Rejected`: it does not fit."""
+
+    @abstractmethod
+    def _reject(self, part: _PartT, error: PatchError, /) -> None:
+        """Note why a part does not fit."""
 
 
 class PatchPlan:
@@ -84,7 +126,7 @@ class PatchPlan:
         Raises:
             PatchError: of kind `file`: writing failed, or a file has changed since it was read.
         """
-        made = [file.location for file in self._files if file.fate is Fate.SUBMODULE]
+        made = [file.location for file in self._files if file.fate == "submodule"]
         return commit(Entry(list(self._files), obsolete=list(self.emptied), made=made), journal)
 
     def summary(self) -> str:

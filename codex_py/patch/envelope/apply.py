@@ -7,9 +7,8 @@
 Sections take effect in order: a later one sees what an earlier one made.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Literal
 
 from codex_py.errors import PatchError
 from codex_py.patch.diff.names import refuse_long
@@ -19,7 +18,7 @@ from codex_py.patch.files.failures import failing_to
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.tree import Overlay
 from codex_py.patch.match import Level
-from codex_py.patch.plan import PatchPlan
+from codex_py.patch.plan import PatchPlan, Planner
 from codex_py.patch.report import Findings, HunkReport, joined
 
 
@@ -48,13 +47,7 @@ def plan_patch(
     with Directories() as handles:
         overlay = Overlay(cwd, handles, readable)
         planner = _Planner(overlay, findings)
-        for section in sections:
-            try:
-                planner.plan(section)
-            except PatchError as error:
-                if error.kind == "refused":
-                    raise
-                findings.failures.append(error)
+        planner.run(sections)
     findings.raise_failures()
     several = [told for report in findings.hunks if (told := report.ambiguity())]
     if unambiguous and several:
@@ -63,57 +56,50 @@ def plan_patch(
         # That blanks at the ends of lines differ is nothing that a model could do better.
         if report.level != Level.TRAILING_BLANKS or report.also_at:
             findings.notes += filter(None, [report.note()])
-    named = [_named(section) for section in sections]
-    return PatchPlan(overlay.touched, named, findings, only_read=overlay.only_read)
+    return PatchPlan(overlay.touched, planner.named, findings, only_read=overlay.only_read)
 
 
-def _named(section: Section) -> tuple[Literal["A", "M", "D"], str]:
-    match section:
-        case AddFile(path):
-            return "A", path
-        case DeleteFile(path):
-            return "D", path
-        case UpdateFile(path, move_to):
-            return "M", move_to or path
-
-
-class _Planner:
+class _Planner(Planner[Section]):
     def __init__(self, overlay: Overlay, findings: Findings) -> None:
+        super().__init__(findings)
         self._overlay = overlay
-        self._findings = findings
-        self._failed: set[str] = set()
-        """Files whose later sections cannot be judged."""
 
-    def plan(self, section: Section) -> None:
-        move_to = section.move_to if isinstance(section, UpdateFile) else None
-        for name in (section.path, move_to or ""):
+    def _paths(self, part: Section) -> Collection[str]:
+        move_to = part.move_to if isinstance(part, UpdateFile) else None
+        for name in (part.path, move_to or ""):
             if "\0" in name:
-                raise PatchError(f"path {section.path!r} has a NUL in it", kind="file")
+                raise PatchError(f"path {part.path!r} has a NUL in it", kind="file")
             refuse_long(name)
-        path = self._overlay.absolute(section.path)
+        path = self._overlay.absolute(part.path)
         # The working directory can be what is too long.
         refuse_long(path)
-        if path in self._failed:
-            return
-        try:
-            match section:
-                case AddFile(_, content):
-                    with failing_to("write file", path):
-                        self._overlay.write(path, content.encode(), added=True)
-                case DeleteFile():
-                    with failing_to("delete file", path):
-                        self._overlay.remove(path)
-                case UpdateFile():
-                    self._update(path, section)
-        except PatchError:
-            self._failed.add(path)
-            raise
+        return (path,)
+
+    def _plan(self, part: Section) -> None:
+        path = self._overlay.absolute(part.path)
+        match part:
+            case AddFile(shown, content):
+                with failing_to("write file", path):
+                    self._overlay.write(path, content.encode(), added=True)
+                self.named.append(("A", shown))
+            case DeleteFile(shown):
+                with failing_to("delete file", path):
+                    self._overlay.remove(path)
+                self.named.append(("D", shown))
+            case UpdateFile(shown, move_to):
+                self._update(path, part)
+                self.named.append(("M", move_to or shown))
+
+    def _reject(self, _part: Section, error: PatchError, /) -> None:
+        if error.kind == "refused":
+            raise error
+        self.findings.failures.append(error)
 
     def _update(self, path: str, section: UpdateFile) -> None:
         with failing_to("read file to update", path):
             old = self._overlay.read(path)
         new, reports = _edited(old, path, section)
-        self._findings.hunks += reports
+        self.findings.hunks += reports
         destination = self._overlay.absolute(section.move_to) if section.move_to else path
         with failing_to("write file", destination):
             if section.move_to:

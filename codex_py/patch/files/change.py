@@ -9,24 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from codex_py.patch.files.handles import Status, join, split
-from codex_py.patch.files.modes import SUBMODULE
+from codex_py.patch.files.modes import SUBMODULE, Kind
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
 
-
-class Fate(Enum):
-    """The outcome of a patch for one directory entry."""
-
-    UNTOUCHED = auto()
-    REMOVED = auto()
-    FILE = auto()
-    """Written as a regular file."""
-    LINK = auto()
-    """Written as a symbolic link."""
-    SUBMODULE = auto()
-    """A directory of its own; `new` is what a diff says of the commit in it."""
+Fate: TypeAlias = Kind | Literal["untouched", "removed"]
+"""The outcome of a patch for one directory entry: a kind if it is written. A submodule is a directory of its own, and
+`new` is what a diff says of the commit in it."""
 
 
 class Backup(Enum):
@@ -60,7 +52,7 @@ class FileChange:
     """Permission bits to set; None keeps those of before, or goes by the umask."""
     owner: tuple[int, int] | None = None
     """User and group of a file that is made; None for whoever makes it."""
-    fate: Fate = Fate.UNTOUCHED
+    fate: Fate = "untouched"
     """After the part of the patch that is planned so far."""
     added: bool = False
     """True if an Add section has written it."""
@@ -93,23 +85,23 @@ class FileChange:
 
     @property
     def touched(self) -> bool:
-        return self.fate is not Fate.UNTOUCHED
+        return self.fate != "untouched"
 
     @property
     def present(self) -> bool:
         """True if there is an entry afterwards."""
-        if self.fate is Fate.UNTOUCHED:
+        if self.fate == "untouched":
             return self.before is not None
-        return self.fate is not Fate.REMOVED
+        return self.fate != "removed"
 
     @property
     def exists(self) -> bool:
         """True if the patch writes a file or link. The directory of a submodule is neither."""
-        return self.fate in {Fate.FILE, Fate.LINK}
+        return self.fate in {"file", "link"}
 
     @property
     def is_link(self) -> bool:
-        return self.fate is Fate.LINK
+        return self.fate == "link"
 
     @property
     def kept(self) -> bool:
@@ -142,7 +134,7 @@ class FileChange:
         """Those afterwards; None if nothing is there, and for a new file whose bits the umask decides."""
         if not self.present:
             return None
-        if self.fate is Fate.SUBMODULE:
+        if self.fate == "submodule":
             return SUBMODULE
         if self.is_link:
             return stat.S_IFLNK | 0o777

@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.change import Backup, Entry, Fate, State
+from codex_py.patch.files.change import Backup, Entry, State
 from codex_py.patch.files.failures import describe, file_error
 from codex_py.patch.files.handles import Directories, Status, split
 from codex_py.patch.files.journal import Journal, Store
@@ -91,7 +91,7 @@ def _check(entry: Entry, directories: Directories) -> None:
             continue
         found = check_unchanged(change, directories)
         has_links = found is not None and found.st_nlink > 1 and Status.of(found).is_file
-        if has_links and change.fate is Fate.FILE and change.old is not None:
+        if has_links and change.fate == "file" and change.old is not None:
             change.backup = Backup.IN_PLACE
 
 

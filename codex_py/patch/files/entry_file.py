@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from codex_py.patch.files.change import Backup, Entry, Fate, FileChange, State, TurnOfEntry
+from codex_py.patch.files.change import Backup, Entry, FileChange, State, TurnOfEntry
 from codex_py.patch.files.handles import Status, join, read_file, split
 
 _MAGIC = b"codex-py-journal"
@@ -158,7 +158,7 @@ def _header_of(change: FileChange) -> dict[str, Any]:
 
 def _read_change(header: dict[str, Any], store: str) -> FileChange:
     before, owner, aside = header["before"], header["owner"], header["aside"]
-    written = Fate.LINK if header["is_link"] else Fate.FILE
+    written = "link" if header["is_link"] else "file"
     backups = {"in_journal": Backup.STORE, "in_place": Backup.IN_PLACE}
     backup = next((backup for name, backup in backups.items() if header[name]), Backup.RECORD)
     return FileChange(
@@ -166,7 +166,7 @@ def _read_change(header: dict[str, Any], store: str) -> FileChange:
         location=join(header["folder"], header["name"]),
         before=before and Status(*before),
         owner=owner and (owner[0], owner[1]),
-        fate=written if header["exists"] else Fate.REMOVED,
+        fate=written if header["exists"] else "removed",
         backup=backup if header["kept"] else Backup.NONE,
         # An absolute path stays what it is; the journal may have been moved.
         aside=aside and os.path.join(store, aside),  # noqa: PTH118

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.change import Backup, Entry, Fate, FileChange
+from codex_py.patch.files.change import Backup, Entry, FileChange
 from codex_py.patch.files.failures import failing_to, file_error
 from codex_py.patch.files.handles import NOT_REPLACEABLE, Directories, Status, join, split
 from codex_py.patch.files.journal import Journal, Store
@@ -143,7 +143,7 @@ class Transaction:
 
     def _fall_back(self, change: FileChange, error: OSError) -> None:
         """Go over to writing in place, if a file cannot be replaced."""
-        is_file = change.before is not None and change.before.is_file and change.fate is Fate.FILE
+        is_file = change.before is not None and change.before.is_file and change.fate == "file"
         if error.errno not in NOT_REPLACEABLE or not is_file or not change.kept:
             raise file_error("write file", change.path, error) from error
         self._directories.unlink(change.beside)

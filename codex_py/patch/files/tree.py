@@ -10,17 +10,29 @@ import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from codex_py.errors import PatchError
 from codex_py.filesystem.reading import SPECIAL
-from codex_py.patch.files.change import Fate, FileChange
+from codex_py.patch.files.change import FileChange
 from codex_py.patch.files.failures import system_error
 from codex_py.patch.files.handles import Directories, Status, join, split
+from codex_py.patch.files.modes import Kind
 
 MAX_REMEMBERED = 16 * 1024 * 1024
 """Bytes up to which the contents of a deleted file are read, to be shown and brought back."""
 _MAX_NAME_BYTES = 255
 """`NAME_MAX` of Linux and macOS; below a missing folder, the system does not look at a name."""
+
+
+class Content(NamedTuple):
+    """The entry at a path, before the patch or after it."""
+
+    data: bytes
+    """Of a link, where it leads; of a submodule, what a diff says of its commit."""
+    kind: Kind = "file"
+    mode: int | None = None
+    """Permission bits to set; None keeps what is there, or goes by the umask."""
 
 
 class PlannedTree:
@@ -55,17 +67,42 @@ class PlannedTree:
             file = self._files[location] = FileChange(path, location, before)
         return file
 
-    def _read(self, file: FileChange, before: Status) -> bytes:
-        """The contents on disk: of the file that was looked at, and that is checked again before it is
-        replaced. Its directory is not reached through a link that has come there since.
-        """
+    def current(self, file: FileChange) -> Content:
+        """The entry after the part of the patch that is planned so far."""
+        if file.fate == "untouched":
+            return self.original(file)
+        if file.fate == "removed":
+            raise system_error(errno.ENOENT)
+        return Content(file.new or b"", file.fate, file.mode)
+
+    def original(self, file: FileChange) -> Content:
+        """The entry before the patch, as it is on disk."""
+        before = file.before
+        if before is None:
+            raise system_error(errno.ENOENT)
+        if before.is_directory:
+            return Content(file.old or b"", "submodule")
+        if not before.is_link and not before.is_file:
+            raise OSError(f"path `{file.path}` is not a file")
         if file.old is None:
-            if self._readable is not None and not self._readable(file.location):
+            if before.is_file and self._readable is not None and not self._readable(file.location):
                 raise PatchError(
                     f"{file.location} is outside of the project, and was not read", kind="refused"
                 )
+            # It is the file that was looked at, and that is checked again before it is replaced: its
+            # directory is not reached through a link that has come there since.
             file.old = self._handles.contents(file.location, before)
-        return file.old
+        return Content(file.old, "link" if before.is_link else "file")
+
+    def put(self, file: FileChange, content: Content) -> None:
+        file.new, file.fate, file.mode = content
+
+    def drop(self, file: FileChange) -> None:
+        """Remove an entry. Raises the `OSError` of a directory in which nothing may be removed."""
+        if file.before is not None:
+            self._refuse_locked_folder(file.folder)
+        file.new, file.fate, file.mode = None, "removed", None
+        file.added, file.origin = False, None
 
     def _make_room(self, location: str) -> None:
         """See that every directory above a new entry is there or can be made."""
@@ -166,28 +203,26 @@ class Overlay(PlannedTree):
     def read(self, path: str) -> bytes:
         """The contents of a regular file."""
         file = self.target(path)
-        if not file.present:
-            if not file.touched:
-                # The disk knows best why it is not there.
-                os.stat(file.location)  # noqa: PTH116
-            raise system_error(errno.ENOENT)
-        if not file.touched and not file.has_type(stat.S_IFREG):
+        if not file.touched and file.before is None:
+            # The disk knows best why it is not there.
+            os.stat(file.location)  # noqa: PTH116
+        content = self.current(file)
+        if content.kind != "file":
             raise OSError(f"path `{path}` is not a file")
-        return self._contents(file)
+        return content.data
 
     def write(self, path: str, data: bytes, *, added: bool = False) -> FileChange:
         """Make or overwrite a regular file, following symbolic links."""
         file = self.target(path)
         if file.location in self._directories or file.has_type(stat.S_IFDIR):
             raise system_error(errno.EISDIR)
-        if file.present:
-            _refuse_special(file)
-            self._contents(file)
-            if not file.touched:
-                refuse_locked_file(file.location)
-        else:
+        if not file.present:
             self._make_room(file.location)
-        file.new, file.fate = data, Fate.FILE
+        elif not file.touched:
+            _refuse_special(file)
+            self.original(file)
+            refuse_locked_file(file.location)
+        self.put(file, Content(data, mode=file.mode))
         if added:
             file.added, file.origin = True, None
         return file
@@ -197,44 +232,35 @@ class Overlay(PlannedTree):
         file = self.entry(path)
         if not file.present:
             raise system_error(errno.ENOENT)
-        _refuse_special(file)
-        before = file.before
-        if not file.touched and before is not None:
+        before = None if file.touched else file.before
+        if before is not None:
+            _refuse_special(file)
             if os.path.isdir(file.location):  # noqa: PTH112
                 raise system_error(errno.EISDIR)
-            self._refuse_locked_folder(split(file.location)[0])
-            if before.is_link:
-                file.old = self._handles.contents(file.location, before)
+        self.drop(file)
+        if before is not None and (
             # A file that can be removed need not be readable.
-            elif before.size <= MAX_REMEMBERED and os.access(file.location, os.R_OK):
-                self._read(file, before)
-        file.new, file.fate = None, Fate.REMOVED
-        file.added, file.origin, file.mode = False, None, None
+            before.is_link or (before.size <= MAX_REMEMBERED and os.access(file.location, os.R_OK))
+        ):
+            self.original(file)
 
     def move(self, source: str, destination: str, data: bytes) -> None:
         """Write to one path and unlink another; the file keeps its permission bits.
 
         A file moved onto itself stays.
         """
-        read = self.target(source)
+        read, moved = self.target(source), self.entry(source)
         if self.target(destination) is read:
             self.write(source, data)
             return
         mode = read.before.permissions if read.mode is None and read.before else read.mode
-        old = self._contents(read)
-        moved = self.entry(source)
+        if moved is not read:
+            # A link leaves its name, and the file that it leads to lends its contents.
+            moved.lent = self.current(read).data
         origin = moved.origin or (moved if moved.before and not moved.added else None)
         written = self.write(destination, data)
         self.remove(source)
-        if moved is not read:
-            # A link leaves its name, and the file that it leads to lends its contents.
-            moved.lent = old
         written.mode, written.origin, written.added = mode, origin, origin is None
-
-    def _contents(self, file: FileChange) -> bytes:
-        if file.touched or file.before is None:
-            return file.new or b""
-        return self._read(file, file.before)
 
 
 def _refuse_special(file: FileChange) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from codex_py.errors import CodexError, PatchError
 from codex_py.patch.diff.writer import git_diff
-from codex_py.patch.files.change import Entry, Fate, FileChange, patched_files
+from codex_py.patch.files.change import Entry, FileChange, patched_files
 from codex_py.patch.files.commit import Committed, commit
 from codex_py.patch.files.failures import failing_to
 from codex_py.patch.files.handles import Directories
@@ -229,7 +229,7 @@ def _as_it_is(change: FileChange, made: set[str], directories: Directories) -> F
     if before is not None and before.is_directory and change.location in made:
         # Made by the patch where a file was; it goes, and the file comes back.
         before = None
-    file = FileChange(change.path, change.location, before, fate=Fate.REMOVED)
+    file = FileChange(change.path, change.location, before, fate="removed")
     if before is not None:
         file.old = directories.contents(change.location, before)
     return file
@@ -248,7 +248,7 @@ def _reversed(file: FileChange, change: FileChange) -> FileChange:
     before = change.before
     if before is None:
         return file
-    file.fate, file.new = Fate.LINK if before.is_link else Fate.FILE, change.old
+    file.fate, file.new = "link" if before.is_link else "file", change.old
     if not file.is_link and (not change.exists or change.is_link or change.mode is not None):
         file.mode = before.permissions
     if os.geteuid() == 0:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from codex_py.patch.diff.turn_diff import NetChanges
-from codex_py.patch.files.change import Entry, Fate, FileChange, TurnOfEntry
+from codex_py.patch.files.change import Entry, FileChange, TurnOfEntry
 from codex_py.patch.files.handles import Status
 from codex_py.protocol.patched_file import PatchedFile
 
@@ -44,7 +44,7 @@ def _change(file: PatchedFile) -> FileChange:
         old=file.old,
         new=file.new,
         mode=None if mode is None or is_link else stat.S_IMODE(mode),
-        fate=Fate.REMOVED if file.new is None else Fate.LINK if is_link else Fate.FILE,
+        fate="removed" if file.new is None else "link" if is_link else "file",
     )
 
 

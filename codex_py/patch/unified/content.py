@@ -8,11 +8,12 @@ from pathlib import Path
 from codex_py.errors import PatchError
 from codex_py.patch.files.change import FileChange
 from codex_py.patch.files.modes import Kind, permissions_by_umask
+from codex_py.patch.files.tree import Content
+from codex_py.patch.plan import Rejected
 from codex_py.patch.report import Findings, Reject
 from codex_py.patch.unified.apply import apply_hunks
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff, written_hunks
 from codex_py.patch.unified.target import REMOVING, Target
-from codex_py.patch.unified.tree import Content
 from codex_py.protocol.frozen import frozen
 
 
@@ -70,8 +71,8 @@ class Patcher:
     partial: bool
     three_way: ThreeWay | None
 
-    def patched(self, target: Target, file: FileChange, old: Content) -> Content | None:
-        """The contents after the diff; None if no hunk fits, which is noted. A `PatchError` if it is of another kind."""
+    def patched(self, target: Target, file: FileChange, old: Content) -> Content:
+        """The contents after the diff. `Rejected` if not enough of it fits; a `PatchError` if it is of another kind."""
         _refuse_kind(target, old.kind)
         if old.kind == "submodule":
             return self._submodule(target, file)
@@ -101,7 +102,7 @@ class Patcher:
             errors = [PatchError(reason, kind="match") for _hunk, reason in applied.failures]
             reject(self.findings, target, hunks, errors)
             if not self.partial or len(hunks) == len(diff.hunks) or diff.operation in REMOVING:
-                return None
+                raise Rejected
         new = Content(applied.data, old.kind, mode)
         if diff.operation not in REMOVING:
             _refuse_nowhere(new, target)

@@ -7,22 +7,22 @@ are taken one after the other all the same, as far as files are changed in place
 
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Literal
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.change import Fate, FileChange
+from codex_py.patch.files.change import FileChange
 from codex_py.patch.files.failures import failing_to, file_error
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.modes import kind_of
-from codex_py.patch.plan import PatchPlan
+from codex_py.patch.files.tree import Content
+from codex_py.patch.plan import PatchPlan, Planner
 from codex_py.patch.report import Findings, HunkReport
 from codex_py.patch.unified.content import Patcher, ThreeWay, added, reject
 from codex_py.patch.unified.hunks import FileDiff
 from codex_py.patch.unified.reader import read_diff
 from codex_py.patch.unified.target import REMOVING, Target, targets_of, vacated
-from codex_py.patch.unified.tree import Content, DiffTree
+from codex_py.patch.unified.tree import DiffTree
 
 
 def plan_unified(
@@ -67,7 +67,8 @@ def plan_unified(
     with Directories() as handles:
         tree = DiffTree(root, cwd, vacated(targets), handles, readable)
         planner = _Planner(tree, targets, patcher)
-        planner.run()
+        planner.run(targets)
+        planner.settle()
     if not partial or not tree.touched:
         findings.raise_failures()
     findings.notes[:0] = [note for report in findings.hunks if (note := report.note())]
@@ -94,122 +95,102 @@ def _refuse_unsupported(files: Sequence[FileDiff]) -> None:
                 )
 
 
-class _Planner:
-    """Plans all files of a diff, in its order. Afterwards `tree` is as the diff leaves it."""
-
+class _Planner(Planner[Target]):
     def __init__(self, tree: DiffTree, targets: Sequence[Target], patcher: Patcher) -> None:
-        self.named: list[tuple[Literal["A", "M", "D"], str]] = []
+        super().__init__(patcher.findings)
         self._tree = tree
-        self._targets = targets
         self._patcher = patcher
-        self._findings = patcher.findings
-        self._failed: set[str] = set()
-        """Files whose later changes cannot be judged."""
         self._vacated = vacated(targets)
         self._destinations = {t.new for t in targets if t.diff.operation not in REMOVING}
         self._put_by: dict[str, Target] = {}
         """By location."""
 
-    def run(self) -> None:
-        for target in self._targets:
-            if target.old in self._failed or target.new in self._failed:
-                continue
-            try:
-                is_planned = self._plan(target)
-            except (OSError, PatchError) as error:
-                if isinstance(error, OSError):
-                    # No file can have this path.
-                    error = file_error("write file", target.new, error)
-                reject(self._findings, target, target.diff.hunks, [error])
-                is_planned = False
-            if not is_planned:
-                self._failed |= {target.old, target.new}
+    def settle(self) -> None:
+        """Let the tree be as the diff leaves it, once all files are planned."""
         for file, cause in self._tree.settle():
             target = self._put_by[file.location]
-            error = file_error("write file", file.path, cause)
-            reject(self._findings, target, target.diff.hunks, [error])
+            self._reject(target, file_error("write file", file.path, cause))
             if target.diff.operation == "rename":
-                self._tree.entry(target.old).fate = Fate.UNTOUCHED
+                self._tree.entry(target.old).fate = "untouched"
 
-    def _plan(self, target: Target) -> bool:
-        """Plan one file. False if nothing of it fits, and that is noted; a `PatchError` if it is not."""
-        match target.diff.operation:
-            case "update":
-                return self._update(target)
-            case "add":
-                return self._add(target)
-            case "delete" | "uncopy":
-                return self._delete(target)
-            case "rename" | "copy":
-                return self._move(target)
+    def _paths(self, part: Target) -> Collection[str]:
+        return (part.old, part.new)
 
-    def _update(self, target: Target) -> bool:
+    def _plan(self, part: Target) -> None:
+        # No file can have such a path.
+        with failing_to("write file", part.new):
+            match part.diff.operation:
+                case "update":
+                    self._update(part)
+                case "add":
+                    self._add(part)
+                case "delete" | "uncopy":
+                    self._delete(part)
+                case "rename" | "copy":
+                    self._move(part)
+
+    def _reject(self, part: Target, error: PatchError, /) -> None:
+        reject(self.findings, part, part.diff.hunks, [error])
+
+    def _update(self, target: Target) -> None:
         file = self._tree.entry(target.old)
         if target.diff.may_add and not file.present:
-            return self._add(target)
+            self._add(target)
+            return
         if target.diff.old_kind is None:
             # A diff of `diff -u` is of what a link leads to.
             with failing_to("read file to update", target.old):
                 file = self._tree.followed(file)
-        if (new := self._patcher.patched(target, file, self._current(file, target))) is None:
-            return False
-        self._put(file, new, target)
+        self._put(file, self._patcher.patched(target, file, self._current(file, target)), target)
         self.named.append(("M", target.old_shown))
-        return True
 
-    def _add(self, target: Target) -> bool:
+    def _add(self, target: Target) -> None:
         file, new = self._tree.entry(target.new), added(target)
         self._refuse_existing(file, new, target)
         named = ("D", target.new_shown)
-        if file.fate is Fate.REMOVED and named in self.named:
+        if file.fate == "removed" and named in self.named:
             # git deletes a file and makes it again where it becomes a link, or the like.
             self.named[self.named.index(named)] = ("M", target.new_shown)
         else:
             self.named.append(("A", target.new_shown))
             file.added = True
         self._put(file, new, target)
-        self._findings.hunks += [
+        self.findings.hunks += [
             HunkReport(target.new, 1, hunk.line, 1, 0) for hunk in target.diff.hunks
         ]
-        return True
 
-    def _delete(self, target: Target) -> bool:
+    def _delete(self, target: Target) -> None:
         file = self._tree.entry(target.old)
-        if (left := self._patcher.patched(target, file, self._current(file, target))) is None:
-            return False
+        left = self._patcher.patched(target, file, self._current(file, target))
         if left.data and target.diff.operation == "delete":
             raise PatchError(
                 f"{target.old}: it has other contents than those that the patch deletes "
                 f"({len(left.data)} bytes more)",
                 kind="match",
             )
-        self._remove(file, target)
+        self._drop(file, target)
         self.named.append(("D", target.old_shown))
-        return True
 
-    def _move(self, target: Target) -> bool:
+    def _move(self, target: Target) -> None:
         source, file = self._tree.entry(target.old), self._tree.entry(target.new)
-        if (new := self._patcher.patched(target, source, self._original(source, target))) is None:
-            return False
+        new = self._patcher.patched(target, source, self._original(source, target))
         if new.kind == "file" and new.mode is None and source.before is not None:
             new = new._replace(mode=source.before.permissions)
         if file is not source:
             self._refuse_existing(file, new, target)
         if target.diff.operation == "copy":
-            self._put(file, new, target)
             file.added = True
             self.named.append(("A", target.new_shown))
-            return True
-        if file is not source and target.old not in self._destinations:
-            self._remove(source, target)
-            file.origin = source.origin or (source if source.before is not None else None)
+        else:
+            if file is not source and target.old not in self._destinations:
+                file.origin = source.origin or (source if source.before is not None else None)
+                self._drop(source, target)
+            self.named.append(("M", target.new_shown))
         self._put(file, new, target)
-        self.named.append(("M", target.new_shown))
-        return True
 
-    def _remove(self, file: FileChange, target: Target) -> None:
+    def _drop(self, file: FileChange, target: Target) -> None:
         with failing_to("delete file", target.old):
-            self._tree.remove(file)
+            self._tree.drop(file)
 
     def _put(self, file: FileChange, content: Content, target: Target) -> None:
         self._tree.put(file, content)

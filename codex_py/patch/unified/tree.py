@@ -10,28 +10,12 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.change import Fate, FileChange
+from codex_py.patch.files.change import FileChange
 from codex_py.patch.files.failures import system_error
 from codex_py.patch.files.handles import Directories, join, split
-from codex_py.patch.files.modes import Kind
 from codex_py.patch.files.tree import PlannedTree, refuse_locked_file
-
-
-class Content(NamedTuple):
-    """The entry at a path, before the diff or after it."""
-
-    data: bytes
-    """Of a link, where it leads; of a submodule, what a diff says of its commit."""
-    kind: Kind = "file"
-    mode: int | None = None
-    """Permission bits to set; None keeps what is there, or goes by the umask."""
-
-
-_KINDS: dict[Fate, Kind] = {Fate.FILE: "file", Fate.LINK: "link", Fate.SUBMODULE: "submodule"}
-_FATES = {kind: fate for fate, kind in _KINDS.items()}
 
 
 class DiffTree(PlannedTree):
@@ -84,36 +68,6 @@ class DiffTree(PlannedTree):
             raise system_error(errno.ELOOP)
         return reached
 
-    def current(self, file: FileChange) -> Content:
-        """The entry after the part of the diff that is planned so far."""
-        if not file.touched:
-            return self.original(file)
-        if not file.present:
-            raise system_error(errno.ENOENT)
-        return Content(file.new or b"", _KINDS[file.fate], file.mode)
-
-    def original(self, file: FileChange) -> Content:
-        """The entry before the diff."""
-        before = file.before
-        if before is None:
-            raise system_error(errno.ENOENT)
-        if before.is_directory:
-            return Content(file.old or b"", "submodule")
-        if before.is_link:
-            file.old = self._handles.contents(file.location, before)
-            return Content(file.old, "link")
-        if not before.is_file:
-            raise OSError(f"path `{file.path}` is not a file")
-        return Content(self._read(file, before))
-
-    def put(self, file: FileChange, content: Content) -> None:
-        file.new, file.mode, file.fate = content.data, content.mode, _FATES[content.kind]
-
-    def remove(self, file: FileChange) -> None:
-        if file.before is not None:
-            self._refuse_locked_folder(split(file.location)[0])
-        file.new, file.mode, file.fate = None, None, Fate.REMOVED
-
     def settle(self) -> Iterator[tuple[FileChange, OSError]]:
         """Check what was put and removed, all at once. Leaves what there is no room for as it is, and says why."""
         touched = self.touched
@@ -121,14 +75,14 @@ class DiffTree(PlannedTree):
         for file in filter(lambda file: file.had_type(stat.S_IFDIR), touched):
             # A directory stays as long as there are files in it.
             is_full = file.location not in self._emptied
-            if file.fate is Fate.SUBMODULE or (is_full and not file.present):
-                file.fate = Fate.UNTOUCHED
+            if file.fate == "submodule" or (is_full and not file.present):
+                file.fate = "untouched"
         for file in touched:
             try:
                 if file.touched and file.present:
                     self._settle(file)
             except OSError as error:
-                file.fate = Fate.UNTOUCHED
+                file.fate = "untouched"
                 yield file, error
 
     def _settle(self, file: FileChange) -> None:
@@ -170,7 +124,7 @@ class DiffTree(PlannedTree):
             if file.had_type(stat.S_IFDIR):
                 folders.add(location)
             elif file.before is not None:
-                folders.add(split(location)[0])
+                folders.add(file.folder)
         return folders
 
     def _is_behind_link(self, folder: str, path: str) -> bool:
