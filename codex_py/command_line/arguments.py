@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from codex_py.command_line.parser import OneOf, flag, option, options, suggestion
 from codex_py.config.budget import LIMITS, amount
+from codex_py.config.gates import Failure
 from codex_py.config.tables import feature_names
 from codex_py.config.unenforced import PROTECTION_NAMES
 from codex_py.errors import ConfigError, UsageError
@@ -56,6 +57,12 @@ def _worktree_name(name: str) -> str:
             f"--worktree: {name!r} cannot name a folder here; use letters, digits, `.`, `_` and `-`"
         )
     return name
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise UsageError(f"{text!r} is no whole number")
+    return int(text)
 
 
 @frozen
@@ -130,7 +137,17 @@ class Arguments:
     )
     answers: str | None = option("--answers")
     plan: bool = flag("--plan")
-    fail_on: Literal["denied"] | None = option("--fail-on", type=OneOf("denied"))
+
+    verify: Sequence[str] = option("--verify", default=(), action="append")
+    verify_tries: int | None = option("--verify-tries", type=_count)
+    verify_timeout: str | None = option("--verify-timeout")
+    require_change: bool = flag("--require-change")
+    forbid_path: Sequence[str] = option("--forbid-path", default=(), action="append")
+    max_diff_lines: int | None = option("--max-diff-lines", type=_count)
+    require_evidence: Sequence[str] = option("--require-evidence", default=(), action="append")
+    fail_on: Sequence[Failure] = option(
+        "--fail-on", default=(), action="append", type=OneOf(*get_args(Failure))
+    )
 
     ephemeral: bool = flag("--ephemeral")
     last: bool = flag("--last")
@@ -154,9 +171,14 @@ class Arguments:
         )
 
 
+GATES = (
+    *("verify", "verify_tries", "verify_timeout", "require_change", "forbid_path"),
+    *("max_diff_lines", "require_evidence", "fail_on"),
+)
+"""Options that are keys of `[gates]`."""
 _OF_EXEC = (
     *("output_schema", "output_last_message", "json", "agent_events", "answers"),
-    *("fail_on", "ephemeral", "record"),
+    *(*GATES, "ephemeral", "record"),
 )
 """The options that the terminal does not have, and must not ignore."""
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.arguments import GATES, Arguments
 from codex_py.command_line.parser import working_folder
 from codex_py.config.config import Config, load_config
 from codex_py.config.paths import folders_between
@@ -68,6 +68,7 @@ def config_sources(arguments: Arguments, environment: Mapping[str, str]) -> dict
         "approval_policy": arguments.approval,
         "sandbox_mode": "danger-full-access" if arguments.bypass else mode,
         "allow_unenforced": list(arguments.allow_unenforced) or None,
+        "gates": _gates(arguments) or None,
     }
     return {
         "cwd": working_folder(arguments.cd),
@@ -77,6 +78,12 @@ def config_sources(arguments: Arguments, environment: Mapping[str, str]) -> dict
         "profile": arguments.profile,
         "ignore_user_config": arguments.ignore_user_config,
     }
+
+
+def _gates(arguments: Arguments) -> dict[str, Any]:
+    given: dict[str, Any] = {name: getattr(arguments, name) for name in GATES}
+    given["require_change"] = arguments.require_change or None
+    return {name: value for name, value in given.items() if value is not None and value != ()}
 
 
 def load_session_config(

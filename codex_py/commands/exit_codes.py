@@ -13,10 +13,10 @@ MEANINGS: Final[dict[int, str]] = {
     " or needs is not there, or in use (a patch, a session, a server, a login); a file could not be read or written; `doctor` found a failure",
     ExitCode.USAGE: "the command line is wrong: an option; a folder or file that it names, or the session to go on with; no prompt,"
     " or one that cannot fit into the model's window",
-    ExitCode.GATE: "a hook, or another extension, let no prompt go to the model, or still refused the result after its last round",
+    ExitCode.GATE: "a gate failed; a hook, or another extension, let no prompt go to the model, or still refused the result after its last round",
     ExitCode.SCHEMA: "the final answer breaks `--output-schema`",
     ExitCode.DENIED: "something was refused, with `--fail-on denied`",
-    ExitCode.SANDBOX: "nothing on this machine can hold a command (`codex-py sandbox`)",
+    ExitCode.SANDBOX: "nothing on this machine can hold a command (`codex-py sandbox`), or the sandbox refused a call, with `--fail-on sandbox`",
     ExitCode.PATCH: "a patch does not fit, or not all of it",
     ExitCode.TURN_LIMIT: "the model was not done after `--max-turns` responses, or 1,000 in one turn; or it made the"
     " same call ten times in a row",

@@ -10,6 +10,7 @@ from codex_py.config.budget import Budget, configured_budget
 from codex_py.config.check import kind_of, lookup, without_effect
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.files import read_required_text
+from codex_py.config.gates import GateSettings, configured_gates
 from codex_py.config.layers import SYSTEM_FOLDER, Layers, read_layers
 from codex_py.config.mcp import McpServerConfig, StoreKind, mcp_servers
 from codex_py.config.model_name import fallback_model, named_provider
@@ -102,6 +103,7 @@ class Config:
     allow_login_shell: bool = value_of()
     budget: Budget
     """The limits of a run. A project can only tighten them."""
+    gates: GateSettings
     tool_output_token_limit: int | None = value_of()
     background_terminal_max_timeout_ms: int = value_of("background_terminal_max_timeout")
     web_search: WebSearchMode
@@ -222,6 +224,7 @@ def _config(layers: Layers) -> Config:
         model_providers=tables,
         model_prices=values.get("model_prices", {}),
         budget=configured_budget(layers),
+        gates=configured_gates(layers),
         base_instructions=_text(layers, values, "model_instructions_file", "instructions"),
         compact_prompt=_text(layers, values, "experimental_compact_prompt_file", "compact_prompt"),
         approval_policy=_approval(values.get("approval_policy")),

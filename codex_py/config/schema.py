@@ -191,6 +191,14 @@ KEYS: Final[Table] = {
         "max_time": AnyOf(("positive", "string")),
         "loop_guard": Setting("boolean", default=True),
     },
+    "gates": {
+        **alike(["string"], "verify forbid_path require_evidence"),
+        "verify_tries": "count",
+        "verify_timeout": AnyOf(("positive", "string")),
+        "require_change": "boolean",
+        "max_diff_lines": "count",
+        "fail_on": [("denied", "tool", "sandbox")],
+    },
     # Accepted, and mostly of no effect here.
     "allow_symlinked_codex_home": unused("boolean", False),
     "include_apps_instructions": unused("boolean", False),

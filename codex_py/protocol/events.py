@@ -161,6 +161,8 @@ class CallDenied(_LiveOnly):
     cause: str | None = None
     """As in `CallRefused`, like `allow`; None if the user refused."""
     allow: str | None = None
+    code: str | None = None
+    """Of the error that the model gets, such as `SandboxDenied`."""
 
 
 @frozen

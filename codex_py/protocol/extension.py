@@ -313,7 +313,7 @@ class Extension:
     """Entered before `ThreadStarted`. If that raises a `CodexError`, no session is opened and no file written."""
     turn_facts: Callable[[], Mapping[str, Any]] = dict
     """Fields of the turn's terminal event, called after `around_turn` was left. If the turn completed, `exec` exits with
-    the first `exit_code` that is not 0."""
+    the highest `exit_code`: of our own, that is the most serious."""
     loaded: Callable[[], object] = lambda: None
     """Called once, when the tools were loaded behind the first request: what takes time to import may begin here."""
     sink: EventSink = lambda _: None

@@ -106,11 +106,11 @@ class ToolRouter:
             output = _failure(error)
         if output.error_code in DENIALS:
             refusal = output.refusal
-            why = () if refusal is None else (refusal.cause, refusal.allow)
+            why = (None, None) if refusal is None else (refusal.cause, refusal.allow)
             if use and not has_shown_item and isinstance(use.tool, ShowsRefusals):
                 error = ToolError(output.text, code=output.error_code)
                 use.tool.show_refusal(use.params, error, use.context)
-            context.emit(CallDenied(call.tool_name, output.text, *why))
+            context.emit(CallDenied(call.tool_name, output.text, *why, output.error_code))
         if has_shown_item:
             item = output_item(call, output, limit_tokens=context.output_token_limit)
         else:

@@ -6,6 +6,7 @@ import pytest
 from codex_py.config.budget import Budget
 from codex_py.config.config import Config
 from codex_py.config.environment import ShellEnvironmentPolicy
+from codex_py.config.gates import GateSettings
 from codex_py.config.project_trust import Untrusted
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import ApprovalPolicy, GranularPolicy, SandboxLimits, SandboxPolicy
@@ -54,6 +55,7 @@ def test_without_any_file_everything_has_its_default(place: Place):
         sandbox_limits=SandboxLimits(),
         shell_environment=ShellEnvironmentPolicy(),
         allow_login_shell=True,
+        gates=GateSettings(),
         budget=Budget(
             max_turns=None,
             max_tokens=None,

@@ -51,6 +51,15 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], str]] = (
     (lambda _: True, "codex_py.app.features.tool_choice:ToolChoices"),
     # Outside of everything that changes files: it sees what a hook rewrote, and nothing of what a hook refused.
     (lambda setup: has_hooks(setup.config), "codex_py.app.features.hooks:HooksFeature"),
+    # Behind the hooks: it is asked when they want no more. Around the record of changes, which it looks at.
+    (
+        lambda setup: (
+            setup.config.gates.is_any
+            and setup.options.source == "exec"
+            and setup.options.parent is None
+        ),
+        "codex_py.app.features.gates.feature:Gates",
+    ),
     (lambda _: True, "codex_py.app.features.turn_changes:TurnChanges"),
     (
         lambda setup: setup.config.project_doc_max_bytes > 0,

@@ -6,9 +6,9 @@ What a command in the background changes after a turn has ended belongs to the n
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from codex_py.app.options import SessionSetup
 from codex_py.app.session_tools import SessionTools
@@ -18,20 +18,24 @@ from codex_py.protocol.dispatch import Dispatch, ToolUse, changed_paths
 from codex_py.protocol.event_items import CommandExecution
 from codex_py.protocol.events import Event, FilesPatched, ItemCompleted, ItemStarted
 from codex_py.protocol.extension import Extension, Thread, TurnStart
+from codex_py.protocol.patched_file import PatchedFile
 from codex_py.protocol.tools import COMMAND_TOOLS, ToolOutput
 
+_T = TypeVar("_T")
 _MAX_SHARE: Final = 0.1
 """The largest part of a turn's time that is spent on copies between its calls."""
 
 
 class TurnChanges:
-    """Records the changes of turns. With `features.undo = false` there is only the diff of patches."""
+    """Records the changes of turns. With `features.undo = false`, and without gates, there is only the diff of patches."""
 
     def __init__(self, setup: SessionSetup, top: "TurnChanges | None" = None) -> None:
         """`top`: the feature of the session at the top; None if this is it."""
         self._setup = setup
         self._top = top or self
-        self._is_on = setup.config.features.get("undo") is not False
+        self._is_kept = setup.config.features.get("undo") is not False
+        self._is_on = self._is_kept or setup.config.gates.is_any
+        """Changes by commands are recorded."""
         self._recorder = None
         """The `TurnRecorder`: loaded with the tools."""
         self._lock = asyncio.Lock()
@@ -117,6 +121,16 @@ class TurnChanges:
                 # While the model thinks, so that the turn ends sooner.
                 top._copying = asyncio.create_task(top._copy())
 
+    async def look(self) -> tuple[Sequence[PatchedFile], str, object]:
+        """The changes of the turn so far, their diff, and the state of the work tree now.
+
+        The state equals a later one if no file has changed in between; None if nobody can tell, as while something runs.
+        """
+        recorder = self._loaded()
+        async with self._lock:
+            seen = await _to_its_end(asyncio.to_thread(recorder.look))
+        return seen if self._is_quiet else (*seen[:2], None)
+
     @property
     def _records(self) -> bool:
         """True in a turn in the work tree of the session at the top: a subagent may have one of its own."""
@@ -201,7 +215,10 @@ class TurnChanges:
             self._copying = None
         self._settle()
         recorder, prompts = self._loaded(), len(self._thread.past_prompts())
-        options = {"is_new": turn.prompt is not None, "is_kept": self._is_on and self._top is self}
+        options = {
+            "is_new": turn.prompt is not None,
+            "is_kept": self._is_kept and self._top is self,
+        }
         try:
             async with self._lock:
                 self._diff = await asyncio.to_thread(recorder.end_turn, prompts, **options)
@@ -247,7 +264,7 @@ async def _in_thread(work: Callable[[], None]) -> None:
     await _to_its_end(asyncio.to_thread(work))
 
 
-async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+async def _to_its_end(work: Coroutine[Any, Any, _T]) -> _T:
     """Await work that cannot be stopped, such as that of a thread: a cancellation waits for its end."""
     working = asyncio.create_task(work)
     cancelled: asyncio.CancelledError | None = None
@@ -258,4 +275,4 @@ async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
             cancelled = error
     if cancelled is not None:
         raise cancelled
-    working.result()
+    return working.result()

@@ -1,5 +1,8 @@
 """`exec` for people: a session as text on standard error, laid out as Codex does."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from codex_py.command_line.configuration import sandbox_summary
 from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import DENIALS, Denied
@@ -79,7 +82,9 @@ class HumanText:
                 self._line("turn interrupted")
             case events.TurnFailed(error) if error.message != self._reported:
                 self._error(error.message)
-            case events.TurnCompleted(usage, denied=denied):
+            case events.TurnCompleted(usage, denied=denied, facts=facts):
+                for gate in facts.get("gates", ()):
+                    self._gate(gate)
                 spent = usage.input_tokens - usage.cached_input_tokens + usage.output_tokens
                 self._line(f"{self._style('dim', 'tokens used')}\n{spent:,}")
                 if denied is not None:
@@ -172,6 +177,14 @@ class HumanText:
                 self._line(self._style("red", printable(item.error["message"])))
         elif item.diff:
             self._line(printable(item.diff).removesuffix("\n"))
+
+    def _gate(self, gate: Mapping[str, Any]) -> None:
+        style = "green" if gate["status"] == "passed" else "red"
+        why = f": {gate['reason']}" if "reason" in gate else ""
+        verdict = self._style(style, gate["status"])
+        self._line(
+            f"{self._style('bold', 'gate:')} {printable(gate['name'])} {verdict}{printable(why)}"
+        )
 
     def _todo(self, item: event_items.TodoList) -> None:
         style = self._style

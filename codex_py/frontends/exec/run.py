@@ -26,6 +26,7 @@ from codex_py.errors import CodexError, ExitCode
 from codex_py.filesystem.reading import real_path
 from codex_py.frontends.exec.answers import Answers
 from codex_py.frontends.exec.human import HumanText
+from codex_py.frontends.exec.step_summary import StepSummary
 from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session
 from codex_py.protocol import event_items, events
@@ -76,6 +77,8 @@ class ExecRun:
         shows = not self.config.hide_agent_reasoning
         self.human = None if arguments.json else HumanText(stderr, style, show_reasoning=shows)
         self.sink = self.human or JsonLines(self.stdout, agents=arguments.agent_events)
+        summary = environment.get("GITHUB_STEP_SUMMARY")
+        self._summary = StepSummary(Path(summary), self._warn) if summary else None
         self._worktree: str | None = None
         self._is_over = False
         """The last turn has ended."""
@@ -115,10 +118,10 @@ class ExecRun:
         error = result.error
         if error is None or error.code == "schema":
             self._deliver(result)
-        if error is not None:
-            return error.exit_code
-        is_denied = result.denied and self.arguments.fail_on == "denied"
-        return result.exit_code or (ExitCode.DENIED if is_denied else ExitCode.DONE)
+        if error is None or error.code == "schema":
+            # A gate that failed too may be the more serious.
+            return max(result.exit_code, ExitCode.DONE if error is None else error.exit_code)
+        return error.exit_code
 
     async def _enter_worktree(self, stack: AsyncExitStack) -> None:
         """Move to the worktree of the session, if it has one."""
@@ -141,6 +144,8 @@ class ExecRun:
                 self.sink(replace(event, worktree=self._worktree))
             case _:
                 self.sink(event)
+        if self._summary is not None:
+            self._summary(event)
 
     def _warn(self, text: str) -> None:
         self.stderr.write_text(f"warning: {printable(text)}\n")

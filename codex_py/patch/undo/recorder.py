@@ -139,6 +139,16 @@ class TurnRecorder:
         elif not self._gave_up:
             self._copy_first()
 
+    def look(self) -> tuple[list[PatchedFile], str, object]:
+        """The changes of the turn so far, their diff, and the state of the work tree now.
+
+        The state equals a later one if no file has changed in between; None if nobody can tell.
+        """
+        self.copy()
+        files, root = self._net.files(), Path(os.path.realpath(self._cwd))
+        state = None if self._last is None or self._gave_up else self._last.snapshot
+        return files, self._net.diff(root), state
+
     def _copy_first(self) -> None:
         problem = self._snapshots.store.path / _PROBLEM
         with suppress(OSError):

@@ -1,0 +1,72 @@
+"""Judges the changes of a turn."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+from codex_py.config.gates import GateSettings
+from codex_py.protocol.patched_file import PatchedFile
+
+_HUNK: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_MAX_NAMED: Final = 5
+
+
+def judge_changes(
+    settings: GateSettings, files: Sequence[PatchedFile], diff: str, cwd: Path
+) -> Iterator[tuple[str, str | None]]:
+    """The name of each gate that looks at changes, and why it fails; None if it passes.
+
+    Args:
+        diff: of the files, git style.
+        cwd: absolute.
+    """
+    if settings.require_change:
+        yield "require-change", None if files else "nothing was changed"
+    if settings.forbid_path:
+        paths = [path for file in files for path in {file.path, file.destination}]
+        names = [os.path.relpath(path, os.path.realpath(cwd)) for path in paths]
+        for pattern in settings.forbid_path:
+            forbidden = list(changed_in(pattern, names))
+            named = ", ".join(forbidden[:_MAX_NAMED])
+            more = f" and {len(forbidden) - _MAX_NAMED} more" if forbidden[_MAX_NAMED:] else ""
+            reason = f"{named}{more} must stay as it was" if forbidden else None
+            yield f"forbid-path: {pattern}", reason
+    if (most := settings.max_diff_lines) is not None:
+        lines = changed_lines(diff)
+        if lines is None:
+            yield "max-diff-lines", "a file is too large to count its changed lines"
+        else:
+            yield "max-diff-lines", None if lines <= most else f"{lines} lines; at most {most}"
+
+
+def changed_in(pattern: str, names: Iterable[str]) -> Iterator[str]:
+    """Return the names that a pattern means, as in `.gitignore`: without a slash a name at any depth, and a folder with all
+    that is in it. `*` matches slashes too: a pattern that forbids should rather forbid too much."""
+    wanted = pattern.strip("/")
+    patterns = [wanted, f"{wanted}/*"]
+    if "/" not in pattern.rstrip("/"):
+        patterns += [f"*/{each}" for each in patterns]
+    for name in names:
+        if any(fnmatchcase(name, each) for each in patterns):
+            yield name
+
+
+def changed_lines(diff: str) -> int | None:
+    """Count the added and removed lines of a diff that we wrote; None if it leaves a text out. Binary files count as one."""
+    count = old = new = 0
+    for line in diff.split("\n"):
+        if old <= 0 and new <= 0:
+            if found := _HUNK.match(line):
+                old, new = (int(group or 1) for group in found.groups())
+            elif line.startswith("Not shown: "):
+                return None
+            elif line.startswith("Binary files "):
+                count += 1
+            continue
+        old -= line[:1] in {" ", "-"}
+        new -= line[:1] in {" ", "+"}
+        count += line[:1] in {"-", "+"}
+    return count

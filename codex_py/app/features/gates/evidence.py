@@ -1,0 +1,141 @@
+"""Evidence: which commands of a turn ran to their end, how, and whether a file was changed after them. LIGHT.
+
+It comes from our own record, not from what the model says.
+"""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.app.features.turn_changes import TurnChanges
+from codex_py.execpolicy.script import plain_commands
+from codex_py.protocol.event_items import CommandExecution, FileChange, McpToolCall
+from codex_py.protocol.events import AgentEvent, Event, FilesPatched, ItemCompleted, ItemStarted
+
+_MAX_KEPT: Final = 100
+"""Commands of a turn; the oldest go first."""
+_MAX_CHARS: Final = 1000
+
+
+@dataclass(slots=True)
+class _Ran:
+    command: str
+    words: str
+    """What patterns are compared with; empty if the exit code proves nothing."""
+    exit_code: int
+    state: object = None
+    """Of the work tree after it; None if nobody can tell. Only looked at for a command that is asked for."""
+    is_last: bool = True
+    """Nothing has changed a file since, as far as is known."""
+
+
+class Evidence:
+    """
+    Args:
+        patterns: globs for whole commands that are asked for.
+        cwd: of the session, where they must run.
+    """
+
+    def __init__(self, patterns: Sequence[str], cwd: Path) -> None:
+        self._patterns = patterns
+        self._cwd = cwd
+        self._ran: list[_Ran] = []
+        self._new: list[_Ran] = []
+        """Asked for, succeeded, and nothing was started since."""
+        self._running: set[str] = set()
+        """The items that have not ended."""
+        self._changes: TurnChanges | None = None
+
+    def begin(self, changes: TurnChanges | None) -> None:
+        self._changes = changes
+        self._ran.clear()
+        self._new.clear()
+        self._running.clear()
+
+    def watch(self, event: Event) -> None:
+        match event.event if isinstance(event, AgentEvent) else event:
+            case ItemStarted(CommandExecution() | FileChange() | McpToolCall() as item):
+                self._running.add(item.id)
+                # What has just ended may be followed by a change before the work tree is looked at.
+                self._new.clear()
+            case ItemCompleted(CommandExecution(exit_code=int(code)) as item):
+                self._running.discard(item.id)
+                for earlier in self._ran:
+                    # Compared with the work tree if it is asked for.
+                    earlier.is_last &= self._is_asked_for(earlier)
+                words = "" if isinstance(event, AgentEvent) else _alone(item, self._cwd)
+                ran = _Ran(item.command, words, code)
+                self._ran = [*self._ran[1 - _MAX_KEPT :], ran]
+                if code == 0 and not self._running and self._is_asked_for(ran):
+                    self._new.append(ran)
+            case ItemCompleted(CommandExecution() | FileChange() | McpToolCall() as item):
+                self._running.discard(item.id)
+            case FilesPatched():
+                for earlier in self._ran:
+                    earlier.is_last = False
+            case _:
+                pass
+
+    async def look(self) -> None:
+        """Between responses: look at the work tree after a command that is asked for."""
+        new, self._new = self._new, []
+        if new:
+            state = await self._state()
+            for ran in new:
+                ran.state = state
+
+    async def settle(self) -> None:
+        """The model is done: find out what was changed after the commands that are asked for."""
+        await self.look()
+        asked = [ran for ran in self._ran if ran.is_last and ran.state is not None]
+        if asked:
+            now = await self._state()
+            for ran in asked:
+                ran.is_last = now is not None and ran.state == now
+        for ran in self._ran:
+            ran.is_last &= ran.state is not None or not self._is_asked_for(ran)
+
+    def verdicts(self) -> Iterator[tuple[str, str | None]]:
+        """Each pattern, and why there is no evidence for it; None if there is."""
+        for pattern in self._patterns:
+            ran = [each for each in self._ran if each.words and fnmatchcase(each.words, pattern)]
+            if any(each.exit_code == 0 and each.is_last for each in ran):
+                yield pattern, None
+            elif not ran:
+                yield pattern, "no such command was run; run it alone, in the folder of the session"
+            elif not any(each.exit_code == 0 for each in ran):
+                yield pattern, f"it failed: {ran[-1].command!r} ended with {ran[-1].exit_code}"
+            else:
+                yield pattern, "files were changed after it; run it again"
+
+    @property
+    def data(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "command": ran.command[:_MAX_CHARS],
+                "exit_code": ran.exit_code,
+                "after_last_change": ran.is_last,
+            }
+            for ran in self._ran
+        ]
+
+    def _is_asked_for(self, ran: _Ran) -> bool:
+        return bool(ran.words) and any(fnmatchcase(ran.words, each) for each in self._patterns)
+
+    async def _state(self) -> object:
+        return None if self._changes is None else (await self._changes.look())[2]
+
+
+def _alone(item: CommandExecution, cwd: Path) -> str:
+    """The words of the command, if it is the only one and its exit code is that of the item; else empty.
+
+    `pytest || true` succeeds whatever the tests do, `exit 0 && pytest` without them, and `cd x && pytest` with others.
+    """
+    try:
+        commands = plain_commands(shlex.split(item.command)) or ()
+    except ValueError:
+        return ""
+    return " ".join(commands[0]) if len(commands) == 1 and item.cwd == str(cwd) else ""

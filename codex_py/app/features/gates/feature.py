@@ -1,0 +1,161 @@
+"""Gates: what a run must satisfy before its turn may end. What fails goes back to the model. LIGHT.
+
+A gate that fails for good leaves the turn completed; its last event has `gates` and `evidence`, and sets the exit code.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from codex_py.app.features.gates.evidence import Evidence
+from codex_py.app.features.turn_changes import TurnChanges
+from codex_py.app.options import SessionSetup
+from codex_py.errors import ExitCode
+from codex_py.protocol.approval import DENIALS
+from codex_py.protocol.event_items import ErrorItem, FileChange, McpToolCall
+from codex_py.protocol.events import AgentEvent, CallDenied, Event, HookProgress, ItemCompleted
+from codex_py.protocol.extension import Extension, Thread, TurnStart, TurnStop
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.prompts import Note
+
+_EXIT_CODES: Final = {"denied": ExitCode.DENIED, "sandbox": ExitCode.SANDBOX, "tool": ExitCode.GATE}
+_UNUSABLE: Final = {126: "is not executable", 127: "was not found"}
+"""Exit codes of a shell for a program that it cannot run."""
+_SHOWN_BYTES: Final = 8192
+"""Of what a failed script printed: its last part."""
+_ADVICE: Final = (
+    "This run is not accepted yet:\n\n{}\n\n"
+    "Mend the cause, then finish. Do not weaken, skip or remove a check."
+)
+
+
+@frozen
+class Gate:
+    """A verdict. What failed has a `reason`."""
+
+    name: str
+    reason: str | None = None
+    exit_code: int | None = None
+    is_fixable: bool = True
+    """The model may be able to mend it."""
+
+    @property
+    def data(self) -> dict[str, Any]:
+        code = {} if self.exit_code is None else {"exit_code": self.exit_code}
+        status = "passed" if self.reason is None else "failed"
+        reason = {} if self.reason is None else {"reason": self.reason.partition("\n")[0]}
+        return {"name": self.name, "status": status, **code, **reason}
+
+
+class Gates:
+    def __init__(self, setup: SessionSetup) -> None:
+        self._settings = setup.config.gates
+        self._cwd = setup.config.cwd
+        self._evidence = Evidence(self._settings.require_evidence, self._cwd)
+        self._judged: Sequence[Gate] = ()
+        """Of the last time that the model was done."""
+        self._failures: dict[str, str] = {}
+        """Why `fail_on` fails the run, by its words."""
+
+    def __call__(self, thread: Thread) -> Extension:
+        @asynccontextmanager
+        async def around_turn(_: TurnStart) -> AsyncGenerator[None]:
+            self._judged = ()
+            self._failures.clear()
+            self._evidence.begin(thread.feature(TurnChanges))
+            yield
+
+        async def before_request() -> Sequence[Note]:
+            await self._evidence.look()
+            return ()
+
+        async def before_stop(stop: TurnStop) -> Note | None:
+            self._judged = await self._judge(thread)
+            failed = [gate for gate in self._judged if gate.reason is not None]
+            if not (stop.rounds_left and any(gate.is_fixable for gate in failed)):
+                return None
+            names = ", ".join(gate.name for gate in failed)
+            thread.warn(f"Not accepted yet, so the model goes on: {names}")
+            return Note(
+                _ADVICE.format("\n\n".join(f"{each.name}: {each.reason}" for each in failed))
+            )
+
+        return Extension(
+            around_turn=around_turn,
+            before_stop=before_stop,
+            max_rounds=self._settings.verify_tries,
+            before_request=before_request,
+            turn_facts=self._turn_facts,
+            sink=self._watch,
+        )
+
+    async def _judge(self, thread: Thread) -> list[Gate]:
+        changes, settings = thread.feature(TurnChanges), self._settings
+        assert changes is not None
+        if settings.require_evidence:
+            # What a script below changes is nothing that the model should have tried.
+            await self._evidence.settle()
+        gates: list[Gate] = []
+        for command in settings.verify:
+            async with changes.changing():
+                gates.append(await self._verified(thread, command))
+        if settings.require_change or settings.forbid_path or settings.max_diff_lines is not None:
+            from codex_py.app.features.gates.checks import judge_changes  # 10 ms
+
+            files, diff, _ = await changes.look()
+            gates += (Gate(*each) for each in judge_changes(settings, files, diff, self._cwd))
+        verdicts = self._evidence.verdicts()
+        return gates + [Gate(f"require-evidence: {name}", why) for name, why in verdicts]
+
+    async def _verified(self, thread: Thread, command: str) -> Gate:
+        name, timeout_s = f"verify: {command}", self._settings.verify_timeout_s
+        thread.emit(HookProgress("Verify", "running", command))
+        ran = await thread.run_command(
+            command, sandboxed=True, timeout_s=timeout_s, max_output_bytes=_SHOWN_BYTES
+        )
+        code = ran.exit_code
+        thread.emit(HookProgress("Verify", "failed" if code else "completed", command))
+        if code == 0:
+            return Gate(name, None, code)
+        if code in _UNUSABLE:
+            reason = f"{command!r} {_UNUSABLE[code]}"
+            thread.warn(f"--verify: {reason}.")
+            return Gate(name, reason, code, is_fixable=False)
+        how = f"did not end within {timeout_s:g} s" if code is None else f"exit code {code}"
+        printed = "\n".join(filter(None, (ran.stdout.strip(), ran.stderr.strip())))
+        return Gate(name, f"{how}\n{printed}" if printed else how, code)
+
+    def _watch(self, event: Event) -> None:
+        self._evidence.watch(event)
+        match event:
+            case AgentEvent(event=CallDenied()):
+                pass  # Emitted here, too.
+            case AgentEvent(event=inner):
+                self._note_failure(inner)
+            case _:
+                self._note_failure(event)
+
+    def _note_failure(self, event: Event) -> None:
+        match event:
+            case CallDenied(tool=tool, reason=reason, code=code):
+                self._failures.setdefault("denied", f"{tool}: {reason}")
+                if code == "SandboxDenied":
+                    self._failures.setdefault("sandbox", f"{tool}: {reason}")
+            case ItemCompleted(ErrorItem(tool=str(tool), message=message, code=code)) if (
+                code not in DENIALS
+            ):
+                self._failures.setdefault("tool", f"{tool}: {message}")
+            case ItemCompleted(FileChange(status="failed") as item) if not item.is_declined:
+                self._failures.setdefault("tool", "apply_patch: the patch does not fit")
+            case ItemCompleted(McpToolCall(status="failed", server=server, tool=tool)):
+                self._failures.setdefault("tool", f"{server}/{tool} failed")
+            case _:
+                pass
+
+    def _turn_facts(self) -> Mapping[str, Any]:
+        found = {kind: self._failures.get(kind) for kind in self._settings.fail_on}
+        gates = [*self._judged, *(Gate(f"fail-on {kind}", why) for kind, why in found.items())]
+        codes = [_EXIT_CODES[kind] for kind, why in found.items() if why is not None]
+        codes += [ExitCode.GATE for gate in self._judged if gate.reason is not None]
+        facts = {"gates": [gate.data for gate in gates], "evidence": self._evidence.data}
+        return facts | {"exit_code": int(max(codes, default=ExitCode.DONE))}

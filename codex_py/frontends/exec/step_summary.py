@@ -1,0 +1,70 @@
+"""The summary of a step in GitHub Actions: Markdown that goes to the file which `GITHUB_STEP_SUMMARY` names.
+
+https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands#adding-a-job-summary
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.app.features.gates.checks import changed_lines
+from codex_py.protocol.event_items import AgentMessage
+from codex_py.protocol.events import Event, ItemCompleted, TurnCompleted, TurnFailed
+from codex_py.streams.terminal import printable
+
+_MAX_CHARS: Final = 60_000
+"""Of the answer. GitHub takes 1 MB for a step."""
+
+
+class StepSummary:
+    """An `EventSink`. `warn` is told if the file cannot be written."""
+
+    def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
+        self._path = path
+        self._warn = warn
+        self._answer = ""
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case ItemCompleted(AgentMessage(text=text)):
+                self._answer = text
+            case TurnCompleted() | TurnFailed():
+                try:
+                    with self._path.open("a", encoding="utf-8", errors="replace") as file:
+                        file.write("\n".join([*self._lines(event), ""]))
+                except OSError as error:
+                    self._warn(f"GITHUB_STEP_SUMMARY cannot be written: {error.strerror}")
+            case _:
+                pass
+
+    def _lines(self, event: TurnCompleted | TurnFailed) -> Iterator[str]:
+        is_done = isinstance(event, TurnCompleted)
+        yield f"### codex-py: {'the turn completed' if is_done else 'the turn failed'}\n"
+        if not is_done:
+            yield f"{_code(event.error.message)}\n"
+        if self._answer:
+            # As code: the text of a model must not become a link, an image or a mention.
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", self._answer)), default=0))
+            yield f"{fence}text\n{printable(self._answer[:_MAX_CHARS])}\n{fence}\n"
+        gates: list[Mapping[str, Any]] = event.facts.get("gates") or []
+        if gates:
+            yield "| gate | status | |\n| --- | --- | --- |"
+            yield from (
+                f"| {_code(gate['name'])} | {gate['status']} | {_code(gate.get('reason', ''))} |"
+                for gate in gates
+            )
+            yield ""
+        files = (event.diff or "").count("\ndiff --git ") + (event.diff or "").startswith(
+            "diff --git "
+        )
+        counted = changed_lines(event.diff or "")
+        lines = "many" if counted is None else f"{counted:,}"
+        used = f", {event.usage.total_tokens:,} tokens" if is_done else ""
+        yield f"{files} files changed, {lines} lines{used}."
+
+
+def _code(text: str) -> str:
+    """Text as code in one cell of a table; empty for an empty one."""
+    inner = printable(" ".join(text.split())).replace("`", "'").replace("|", "\\|")
+    return f"`{inner}`" if inner else ""

@@ -1,0 +1,255 @@
+"""Gates of the real program: `--verify` and its like, and the evidence of what was run."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
+from tests.support.hooks import DONE, command
+from tests.support.lifeline import Lifeline
+from tests.support.program import Outcome, Workplace, run_codex_py
+from tests.support.server import ScriptedServer
+
+READS = [*ev_function_call("r", "exec_command", {"cmd": "cat given"}), ev_completed()]
+
+
+def patch(path: str, text: str, call_id: str = "p") -> list[dict[str, Any]]:
+    envelope = f"*** Begin Patch\n*** Add File: {path}\n+{text}\n*** End Patch"
+    return [*ev_custom_tool_call(call_id, "apply_patch", envelope), ev_completed()]
+
+
+def run(place: Workplace, script: list[Any], *options: str) -> tuple[Outcome, ScriptedServer]:
+    with ScriptedServer(script) as server:
+        outcome = place.run(server, *options, "go")
+    return outcome, server
+
+
+def gates(outcome: Outcome) -> list[tuple[Any, ...]]:
+    assert outcome.events[-1]["type"] == "turn.completed"
+    return [
+        (each["name"], each["status"], each.get("exit_code"))
+        for each in outcome.events[-1]["gates"]
+    ]
+
+
+def note_of(server: ScriptedServer, number: int) -> str:
+    """The last input of a request."""
+    item = server.requests[number].input[-1]
+    return item["content"][0]["text"]
+
+
+def test_a_verified_turn_ends_well(place: Workplace) -> None:
+    outcome, server = run(place, [command("touch made"), DONE], "--verify", "test -e made")
+    assert (outcome.code, len(server.requests)) == (0, 2)
+    assert gates(outcome) == [("verify: test -e made", "passed", 0)]
+
+
+def test_what_fails_goes_back_to_the_model(place: Workplace) -> None:
+    script = [DONE, command("touch made"), DONE]
+    outcome, server = run(place, script, "--verify", "echo looked; test -e made")
+    assert outcome.code == 0
+    assert gates(outcome) == [("verify: echo looked; test -e made", "passed", 0)]
+    note = note_of(server, 1)
+    assert "verify: echo looked; test -e made: exit code 1\nlooked" in note
+
+
+def test_a_gate_that_fails_for_good_is_a_completed_turn_with_exit_3(place: Workplace) -> None:
+    outcome, server = run(place, [DONE] * 3, "--verify", "exit 9", "--verify", "true")
+    assert (outcome.code, len(server.requests)) == (3, 3)
+    assert gates(outcome) == [("verify: exit 9", "failed", 9), ("verify: true", "passed", 0)]
+
+
+def test_the_tries_are_the_callers(place: Workplace) -> None:
+    outcome, server = run(place, [DONE], "--verify", "false", "--verify-tries", "0")
+    assert (outcome.code, len(server.requests)) == (3, 1)
+
+
+def test_a_gate_that_does_not_exist_is_not_for_the_model_to_mend(place: Workplace) -> None:
+    outcome, server = run(place, [DONE], "--verify", "no-such-gate")
+    assert (outcome.code, len(server.requests)) == (3, 1)
+    (warning,) = [item["message"] for item in outcome.items if item["type"] == "error"]
+    assert warning == "--verify: 'no-such-gate' was not found."
+
+
+def test_a_gate_that_hangs_is_stopped_with_all_that_it_started(
+    place: Workplace, tmp_path: Path
+) -> None:
+    with Lifeline(tmp_path) as lifeline:
+        hangs = f"{lifeline.hold}sleep 100 & sleep 100"
+        options = ("--verify", hangs, "--verify-timeout", "1s", "--verify-tries", "0")
+        outcome, _ = run(place, [DONE], *options)
+        assert lifeline.was_held()
+        lifeline.wait_until_dead()
+    assert outcome.code == 3
+    assert outcome.events[-1]["gates"][0]["reason"] == "did not end within 1 s"
+
+
+def test_a_gate_has_the_sandbox_and_not_the_key(place: Workplace, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    checks = f"env | grep -q MOCK_KEY && exit 1; ! touch {outside}/x 2>&1"
+    with ScriptedServer([DONE]) as server:
+        place.configure(server)
+        options = ["-s", "workspace-write", "--verify-tries", "0", "--verify", checks]
+        toml = "sandbox_workspace_write={exclude_slash_tmp=true, exclude_tmpdir_env_var=true}"
+        ended = run_codex_py(
+            ["exec", "--skip-git-repo-check", "-c", toml, *options, "go"], place.home, place.cwd
+        )
+    assert ended.returncode == 0, ended.stderr
+    assert b"gate: verify: " in ended.stderr
+    assert not (outside / "x").exists()
+
+
+def test_what_a_gate_changes_is_in_the_diff_and_is_undone(place: Workplace) -> None:
+    (place.cwd / "code").write_text("a\n", encoding="utf-8")
+    outcome, _ = run(place, [command("echo b >> code"), DONE], "--verify", "echo formatted >> code")
+    assert "+b\n+formatted" in outcome.events[-1]["diff"]
+    undone = run_codex_py(["undo"], place.home, place.cwd)
+    assert undone.returncode == 0, undone.stderr
+    assert (place.cwd / "code").read_text(encoding="utf-8") == "a\n"
+
+
+def test_an_empty_diff_is_no_success(place: Workplace) -> None:
+    options = ("--require-change", "--verify-tries", "0")
+    nothing, _ = run(place, [DONE], *options)
+    taken_back, _ = run(place, [command("echo x > x; rm x"), DONE], *options)
+    by_patch, _ = run(place, [patch("new", "x"), DONE], *options)
+    by_command, _ = run(place, [command("echo x > y"), DONE], *options, "--disable", "undo")
+    codes = [each.code for each in (nothing, taken_back, by_patch, by_command)]
+    assert codes == [3, 3, 0, 0]
+
+
+def test_a_model_that_touches_a_forbidden_path_is_told_and_may_take_it_back(
+    place: Workplace,
+) -> None:
+    (place.cwd / "tests").mkdir()
+    options = ("--forbid-path", "tests/", "--forbid-path", "*.lock")
+    script = [command("echo x > tests/a; echo y > made"), DONE, command("rm tests/a", "d"), DONE]
+    outcome, server = run(place, script, *options)
+    assert outcome.code == 0
+    assert "forbid-path: tests/: tests/a must stay as it was" in note_of(server, 2)
+    kept, _ = run(place, [command("mkdir -p sub; echo x > sub/a.lock"), *[DONE] * 3], *options)
+    assert kept.code == 3
+    assert gates(kept)[1] == ("forbid-path: *.lock", "failed", None)
+
+
+def test_the_diff_has_at_most_so_many_lines(place: Workplace) -> None:
+    options = ("--verify-tries", "0", "--max-diff-lines")
+    script = [command("seq 10 > numbers"), DONE]
+    assert run(place, script, *options, "10")[0].code == 0
+    (place.cwd / "numbers").unlink()
+    assert run(place, script, *options, "9")[0].code == 3
+
+
+def test_evidence_is_a_command_that_succeeded_after_the_last_change(place: Workplace) -> None:
+    (place.cwd / "check").write_text("#!/bin/sh\ntest -e made\n", encoding="utf-8")
+    (place.cwd / "check").chmod(0o755)
+    options = ("--require-evidence", "./check*", "--verify-tries", "1")
+    edit, check = command("echo x >> made", "e"), command("./check", "c")
+    outcome, _ = run(place, [edit, check, DONE], *options)
+    assert outcome.code == 0
+    assert [
+        (each["exit_code"], each["after_last_change"]) for each in outcome.events[-1]["evidence"]
+    ] == [(0, False), (0, True)]
+    early, server = run(place, [check, edit, DONE, DONE], *options)
+    assert early.code == 3
+    assert "files were changed after it; run it again" in note_of(server, 3)
+    again, _ = run(place, [check, edit, DONE, check, DONE], *options)
+    assert again.code == 0
+
+
+@pytest.mark.parametrize(
+    "trick",
+    [
+        "./check || true",
+        "./check; true",
+        "exit 0 && ./check",
+        "echo '&&' ./check",
+        "./check | cat",
+        "./check & true",
+        "cd sub && ./check",
+    ],
+)
+def test_a_command_whose_success_says_nothing_is_no_evidence(place: Workplace, trick: str) -> None:
+    (place.cwd / "sub").mkdir()
+    for folder, code in ((place.cwd, 1), (place.cwd / "sub", 0)):
+        (folder / "check").write_text(f"#!/bin/sh\nexit {code}\n", encoding="utf-8")
+        (folder / "check").chmod(0o755)
+    options = ("--require-evidence", "./check*", "--verify-tries", "0")
+    outcome, _ = run(place, [command(trick), DONE], *options)
+    assert outcome.code == 3
+
+
+def test_a_change_by_a_command_outside_of_the_copies_ends_the_evidence(place: Workplace) -> None:
+    script = [command("true"), patch("new", "x"), DONE]
+    outcome, _ = run(place, script, "--require-evidence", "true", "--verify-tries", "0")
+    assert outcome.code == 3
+
+
+def test_failures_have_their_exit_codes_and_the_most_serious_wins(place: Workplace) -> None:
+    bad_patch = "*** Begin Patch\n*** Update File: absent\n@@\n-a\n+b\n*** End Patch"
+    fails = [*ev_custom_tool_call("b", "apply_patch", bad_patch), ev_completed()]
+    outside = patch("/etc/codex-py-test", "x", "o")
+    everything = ("--fail-on", "tool", "--fail-on", "denied", "--fail-on", "sandbox")
+    read_only = ("-c", "sandbox_mode=read-only")
+
+    def code(script: list[Any], *options: str) -> int:
+        with ScriptedServer([*script, DONE]) as server:
+            place.configure(server)
+            arguments = ["exec", "--skip-git-repo-check", "-s", "read-only", *options, "go"]
+            return run_codex_py(arguments, place.home, place.cwd).returncode
+
+    assert code([fails]) == 0
+    assert code([fails], *everything) == 3
+    assert code([outside], "--fail-on", "denied") == 5
+    assert code([fails, outside], *everything, *read_only) == 6
+    assert code([fails], "--fail-on", "denied", "--fail-on", "sandbox") == 0
+
+
+def test_a_trusted_project_adds_gates_and_takes_none_away(place: Workplace) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=place.cwd, check=True)
+    (place.cwd / ".codex").mkdir()
+    (place.cwd / ".codex/config.toml").write_text(
+        '[gates]\nverify = ["test -e made"]\nverify_tries = 0\nfail_on = []\n', encoding="utf-8"
+    )
+    untrusted, _ = run(place, [DONE], "--fail-on", "denied")
+    assert untrusted.code == 0
+    trusted, _ = run(place, [DONE], "--trust", "--verify", "true")
+    assert trusted.code == 3
+    assert gates(trusted) == [
+        ("verify: test -e made", "failed", 1),
+        ("verify: true", "passed", 0),
+    ]
+
+
+def test_mistakes_are_one_sentence(place: Workplace) -> None:
+    def refused(*options: str) -> tuple[int, str]:
+        ended = run_codex_py(["exec", *options, "go"], place.home, place.cwd)
+        return ended.returncode, ended.stderr.decode().strip().splitlines()[0]
+
+    assert refused("--max-diff-lines", "many")[0] == 2
+    assert refused("--fail-on", "luck")[0] == 2
+    code, text = refused("--verify", "true", "--verify-timeout", "soon")
+    assert code == 78
+    assert "gates.verify_timeout" in text
+
+
+def test_a_step_of_github_actions_gets_a_summary(place: Workplace, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    message = [*ev_message("Did it.\n```\n<img src=x> @everyone\n```"), ev_completed()]
+    with ScriptedServer([command("echo x > new"), message]) as server:
+        place.configure(server)
+        arguments = ["exec", "--skip-git-repo-check", "-s", "danger-full-access", "--json"]
+        env = {"GITHUB_STEP_SUMMARY": str(summary)}
+        options = ["--verify", "true", "--require-change", "go"]
+        ended = run_codex_py([*arguments, *options], place.home, place.cwd, env)
+    assert ended.returncode == 0
+    last = json.loads(ended.stdout.splitlines()[-1])
+    text = summary.read_text(encoding="utf-8")
+    assert text.startswith("### codex-py: the turn completed\n\n````text\nDid it.\n```\n<img")
+    assert "| `verify: true` | passed |  |\n| `require-change` | passed |  |" in text
+    total = last["usage"]["input_tokens"] + last["usage"]["output_tokens"]
+    assert text.endswith(f"1 files changed, 1 lines, {total:,} tokens.\n")
