@@ -92,7 +92,10 @@ def _all(
 def _merged(facts: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
     merged: dict[str, Any] = {}
     for some in facts:
-        merged.update((name, merged.get(name) or value) for name, value in some.items())
+        for name, value in some.items():
+            known = merged.get(name)
+            is_code = name == "exit_code" and known and value
+            merged[name] = max(known, value) if is_code else known or value
     return merged
 
 
