@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+from codex_py.app.features.gates.checks import judge_changes
 from codex_py.app.features.gates.evidence import Evidence
 from codex_py.app.features.turn_changes import TurnChanges
 from codex_py.app.options import SessionSetup
@@ -100,8 +101,6 @@ class Gates:
             async with changes.changing():
                 gates.append(await self._verified(thread, command))
         if settings.require_change or settings.forbid_path or settings.max_diff_lines is not None:
-            from codex_py.app.features.gates.checks import judge_changes  # 10 ms
-
             files, diff, _ = await changes.look()
             gates += (Gate(*each) for each in judge_changes(settings, files, diff, self._cwd))
         verdicts = self._evidence.verdicts()
