@@ -60,7 +60,8 @@ def import_portable(
         SessionError: the file is not a portable session, is damaged, or too large; or it cannot be written.
     """
     with _reading(source) as file:
-        header = as_object(_decoded(file))
+        lines = _lines(file)
+        header = as_object(next(lines, None))
         mark, exported_id = text_field(header, "mark"), text_field(header, "thread_id").lower()
         patch, name = text_field(header, "patch"), text_field(header, "name")
         if header.get("format") != FORMAT or header.get("format_version") != 1:
@@ -69,7 +70,7 @@ def import_portable(
             raise _Unfit("its header is damaged")
         places = {"cwd": str(cwd), "codex_home": str(home), "home": environment.get("HOME", "/")}
         change = marks_to_paths(mark, places)
-        line = map_strings(as_object(_decoded(file)), change)
+        line = map_strings(as_object(next(lines, None)), change)
         is_taken = next(files_of_thread(home, exported_id), None) is not None
         thread_id = new_thread_id() if is_taken else exported_id
         meta = _own_meta(line, exported_id, thread_id, cwd)
@@ -79,7 +80,7 @@ def import_portable(
         make_private(path.parent)
         with written_whole(path, replaces=False) as target:
             target.write(encode_json(line) + b"\n")
-            for number, each in enumerate(_lines(file), 3):
+            for number, each in enumerate(lines, 3):
                 fields = map_strings(as_object(each), change)
                 if not isinstance(fields.get("type"), str) or not isinstance(
                     fields.get("payload"), dict
@@ -110,10 +111,6 @@ def _lines(file: BinaryIO) -> Iterator[Any]:
         if len(line) > MAX_LINE_BYTES:
             raise _Unfit("a line has more than 64 MB")
         yield decode_json(line)
-
-
-def _decoded(file: BinaryIO) -> Any:
-    return next(_lines(file), None)
 
 
 def _own_meta(line: dict[str, Any], exported_id: str, thread_id: str, cwd: Path) -> SessionMeta:
