@@ -10,7 +10,7 @@ import gc
 import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import mcp_types as types
@@ -51,18 +51,19 @@ def run_mcp_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
         )
     if arguments.worktree is not None:
         raise UsageError("--worktree belongs to `exec` and the terminal: a call names its folder")
-    config = tools.server_config(arguments, environment, None, cwd=None, has_user=True)
+    configs = tools.ThreadConfigs(arguments, environment)
+    config = configs.config(None, has_user=True)
     config.require_enforced()
-    folders = (config.cwd, *((config.cwd / name).resolve() for name in arguments.add_dir))
-    ceiling = None if arguments.trust_client else Ceiling(config, folders)
+    if not arguments.trust_client:
+        folders = (config.cwd, *((config.cwd / name).resolve() for name in arguments.add_dir))
+        configs = replace(configs, ceiling=Ceiling(config, folders))
     gc.freeze()
     gc.enable()
-    return asyncio.run(Interruption().run(_serve(arguments, environment, ceiling)))
+    return asyncio.run(Interruption().run(_serve(configs)))
 
 
-async def _serve(
-    arguments: Arguments, environment: Mapping[str, str], ceiling: Ceiling | None
-) -> int:
+async def _serve(configs: tools.ThreadConfigs) -> int:
+    arguments, environment = configs.arguments, configs.environment
     options = SessionOptions(
         source="mcp",
         originator=environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR,
@@ -74,7 +75,7 @@ async def _serve(
     async with standard_streams() as (incoming, outgoing, writer):
         dispatcher = JSONRPCDispatcher(incoming, outgoing, inline_methods=frozenset({"initialize"}))
         connection = Connection.for_loop(dispatcher)
-        agent = _Agent(arguments, environment, ceiling, threads, Client(connection, writer))
+        agent = _Agent(configs, threads, Client(connection, writer))
         try:
             await serve_connection(
                 agent.server(), dispatcher, connection=connection, lifespan_state={}
@@ -86,9 +87,7 @@ async def _serve(
 
 @dataclass(frozen=True, slots=True)
 class _Agent:
-    _arguments: Arguments
-    _environment: Mapping[str, str]
-    _ceiling: Ceiling | None
+    _configs: tools.ThreadConfigs
     _threads: Threads
     _client: Client
 
@@ -118,25 +117,20 @@ class _Agent:
     ) -> types.CallToolResult:
         assert context.request_id is not None
         call = Call(self._client, context.request_id, (context.meta or {}).get("progress_token"))
-        environment, has_user = self._environment, self._client.can_be_asked
+        configs, has_user = self._configs, self._client.can_be_asked
         try:
             if params.name == "codex":
                 new = tools.arguments_of(tools.NewThread, params.arguments)
-                config = new.settings(
-                    self._arguments, environment, self._ceiling, has_user=has_user
-                )
+                config = new.settings(configs, has_user=has_user)
                 return await self._threads.begin(config, new.prompt, call)
             if params.name == "codex-reply":
                 reply = tools.arguments_of(tools.Reply, params.arguments)
 
                 def load() -> Config:
-                    path = find_session(codex_home(environment), reply.id)
+                    path = find_session(codex_home(configs.environment), reply.id)
                     if path is None:
                         raise SessionError(f"no thread found with the id {reply.id!r}")
-                    cwd = read_meta(path).cwd
-                    return tools.server_config(
-                        self._arguments, environment, self._ceiling, cwd=cwd, has_user=has_user
-                    )
+                    return configs.config(read_meta(path).cwd, has_user=has_user)
 
                 return await self._threads.go_on(reply.id, reply.prompt, call, load)
             raise CodexError(f"there is no tool {params.name!r}", code="usage")

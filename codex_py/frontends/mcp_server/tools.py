@@ -19,6 +19,41 @@ from codex_py.config.config import Config
 from codex_py.errors import CodexError
 from codex_py.frontends.mcp_server.ceiling import Ceiling
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
+from codex_py.protocol.frozen import frozen
+
+
+@frozen
+class ThreadConfigs:
+    """Makes the configurations of threads, from what the server was started with."""
+
+    arguments: Arguments
+    environment: Mapping[str, str]
+    ceiling: Ceiling | None = None
+    """Bounds what a client asks for; None if it is trusted."""
+
+    def config(
+        self,
+        cwd: str | None,
+        *,
+        has_user: bool,
+        profile: str | None = None,
+        table: Mapping[str, Any] | None = None,
+    ) -> Config:
+        """The configuration of a thread in a folder, relative to the server's own; the `table` wins over all other settings.
+
+        Raises:
+            CodexError: it cannot be used, it allows more than the ceiling, or there is no such folder.
+        """
+        own = self.arguments
+        folder = str(working_folder(own.cd) / (cwd or "."))
+        arguments = replace(own, cd=folder, profile=profile or own.profile)
+        config = read_config(arguments, self.environment, table)
+        if self.ceiling is not None:
+            config = self.ceiling.narrowed(config, asks_for_sandbox="sandbox_mode" in (table or {}))
+        if config.approval_policy is None and not has_user:
+            # A question of the model could only be refused.
+            return replace(config, approval_policy=ApprovalPolicy.NEVER)
+        return config
 
 
 def _optional(description: str) -> Any:
@@ -43,22 +78,9 @@ class NewThread(BaseModel):
     developer_instructions: str | None = _optional("What the agent is told beside them.")
     compact_prompt: str | None = _optional("What a long conversation is summed up with.")
 
-    def settings(
-        self,
-        server: Arguments,
-        environment: Mapping[str, str],
-        ceiling: Ceiling | None,
-        *,
-        has_user: bool,
-    ) -> Config:
-        """The configuration of the thread: the arguments on top of the server's command line.
-
-        Args:
-            ceiling: bounds the arguments; None if the client is trusted.
-
-        Raises:
-            CodexError: it cannot be used, it allows more than the ceiling, or there is no such folder.
-        """
+    def settings(self, configs: ThreadConfigs, *, has_user: bool) -> Config:
+        """The configuration of the thread: the arguments on top of the server's command line. Raises as `configs.config`."""
+        ceiling = configs.ceiling
         table: dict[str, Any] = {}
         for key, value in (self.config or {}).items():
             *parents, last = key.split(".")
@@ -74,15 +96,8 @@ class NewThread(BaseModel):
         given = self.model_dump(exclude_none=True)
         flags = {"model": "model", "sandbox": "sandbox_mode", "approval_policy": "approval_policy"}
         table |= {key: given[name] for name, key in flags.items() if name in given}
-        config = server_config(
-            replace(server, profile=self.profile or server.profile),
-            environment,
-            ceiling,
-            cwd=self.cwd,
-            has_user=has_user,
-            table=table,
-        )
-        if ceiling is not None and self.profile not in {None, server.profile}:
+        config = configs.config(self.cwd, has_user=has_user, profile=self.profile, table=table)
+        if ceiling is not None and self.profile not in {None, configs.arguments.profile}:
             for layer in config.layers.layers:
                 if layer.name == "profile":
                     ceiling.check_settings("profile", layer.values)
@@ -160,30 +175,6 @@ def arguments_of(kind: type[_ArgumentsT], data: Mapping[str, Any] | None) -> _Ar
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise CodexError(f"wrong arguments: `{place}`: {first['msg']}", code="usage") from error
-
-
-def server_config(
-    server: Arguments,
-    environment: Mapping[str, str],
-    ceiling: Ceiling | None,
-    *,
-    cwd: str | None,
-    has_user: bool,
-    table: Mapping[str, Any] | None = None,
-) -> Config:
-    """The configuration of a thread in a folder, relative to the server's own; the `table` wins over all other settings.
-
-    Raises:
-        CodexError: it cannot be used, it allows more than the ceiling, or there is no such folder.
-    """
-    folder = str(working_folder(server.cd) / (cwd or "."))
-    config = read_config(replace(server, cd=folder), environment, table)
-    if ceiling is not None:
-        config = ceiling.narrowed(config, asks_for_sandbox="sandbox_mode" in (table or {}))
-    if config.approval_policy is None and not has_user:
-        # A question of the model could only be refused.
-        return replace(config, approval_policy=ApprovalPolicy.NEVER)
-    return config
 
 
 def tool_result(
