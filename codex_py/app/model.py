@@ -4,6 +4,7 @@ Part of the composition root.
 """
 
 import os
+import subprocess
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Final
@@ -28,6 +29,7 @@ from codex_py.model.providers import (
     TEXT_TOOLS,
     WIRES,
     Provider,
+    TokenCommand,
     resolve_provider,
 )
 from codex_py.model.tape.transports import RecordingTransport, ReplayTransport
@@ -117,10 +119,25 @@ def missing_key(config: Config, environment: Mapping[str, str]) -> str | None:
         # A program prints the key; it is run when the key is needed.
         return None
     try:
-        find_key(provider, environment=environment, home=config.home)
+        provider_key(config, provider, environment)
     except ModelError as error:
         return str(error)
     return None
+
+
+def provider_key(config: Config, provider: Provider, environment: Mapping[str, str]) -> Key | None:
+    """See `find_key`. The command of `auth` is one of the user's programs."""
+
+    def start(auth: TokenCommand) -> subprocess.Popen[bytes]:
+        programs = user_programs(config, environment)
+        argv = [auth.command, *auth.args]
+        try:
+            found = programs.outside(argv, environment, auth.cwd, "PYTHONPATH")
+        except FileNotFoundError as error:
+            raise unusable_command(auth, str(error.strerror)) from error
+        return found.detached(stdout=subprocess.PIPE)
+
+    return find_key(provider, environment=environment, home=config.home, start=start)
 
 
 class ModelClients:
@@ -159,7 +176,7 @@ class ModelClients:
         try:
             # A tape needs no key, and none should be read for it.
             is_offline = options.replay or options.transport
-            key = None if is_offline else _key(setup.config, provider, environment)
+            key = None if is_offline else provider_key(setup.config, provider, environment)
         except ModelError as error:
             return UnavailableClient(error)
         system = os.uname()
@@ -209,22 +226,6 @@ def _wire(provider: Provider, maker: Maker, session_id: str, options: SessionOpt
         make = load(TEXT_TOOLS)
         return make(wire, session_id=session_id, maker=maker, replayed=replayed)
     return wire
-
-
-def _key(config: Config, provider: Provider, environment: Mapping[str, str]) -> Key | None:
-    auth = provider.auth
-    if auth is not None:
-        programs = user_programs(config, environment)
-        try:
-            command = programs.find(auth.command, environment)
-        except FileNotFoundError as error:
-            raise unusable_command(auth, str(error.strerror)) from error
-        auth = replace(auth, command=command, cwd=auth.cwd or programs.cwd())
-        provider, environment = (
-            replace(provider, auth=auth),
-            programs.environment(environment, "PYTHONPATH"),
-        )
-    return find_key(provider, environment=environment, home=config.home)
 
 
 def _transport(setup: SessionSetup) -> httpx.AsyncBaseTransport | None:

@@ -1,4 +1,4 @@
-"""Finds the programs that a session starts for the user, such as MCP servers, git or an editor, and their working directory.
+"""Starts programs for the user, such as MCP servers, hooks and what prints a key: where they are found, and what they see.
 
 A repository can hold a program of any name, and modules that an interpreter loads from its working directory.
 The user's configuration means neither by `npx` or `python -m server`. LIGHT.
@@ -6,6 +6,7 @@ The user's configuration means neither by `npx` or `python -m server`. LIGHT.
 
 import os
 import pwd
+import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -34,6 +35,22 @@ class Start:
     cwd: Path
     environment: Mapping[str, str]
 
+    def detached(self, stdout: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+        """Start it without input, in a session of its own: it, or what it starts, may outlive this program.
+
+        Raises:
+            OSError, ValueError: it cannot be started.
+        """
+        return subprocess.Popen(
+            self.argv,
+            cwd=self.cwd,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
 
 @frozen
 class UserPrograms(Programs):
@@ -57,10 +74,30 @@ class UserPrograms(Programs):
     def without_keys(self, environment: Mapping[str, str]) -> dict[str, str]:
         return {name: value for name, value in environment.items() if name not in self.keys}
 
+    def outside(
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        cwd: Path | None = None,
+        *lists: str,
+    ) -> Start:
+        """How a program is started with just these variables: neither it nor what it loads is of a barred folder.
+
+        Args:
+            cwd: None for `cwd()`.
+            lists: variables that hold lists of folders, as `PATH` does.
+
+        Raises:
+            FileNotFoundError: as of `find`.
+        """
+        program = self.find(argv[0], environment)
+        filtered = self.environment(environment, *lists)
+        return Start([program, *argv[1:]], cwd or self.cwd(), filtered)
+
     def start(
         self, command: str | Sequence[str], environment: Mapping[str, str], cwd: Path | None = None
     ) -> Start:
-        """How a program, or a script for the user's shell, is started outside of the sandbox.
+        """How a program, or a script for the user's shell, is started outside of the sandbox, without keys.
 
         Args:
             cwd: None for `cwd()`.
@@ -69,17 +106,16 @@ class UserPrograms(Programs):
             FileNotFoundError: as of `find`.
         """
         visible = {**self.without_keys(environment), "CODEX_HOME": str(self.home)}
-        is_script, is_trusted = isinstance(command, str), self.project_cwd is not None
-        if not (is_script and is_trusted):
-            visible = self.environment(visible, "PYTHONPATH")
+        is_trusted = self.project_cwd is not None
         if cwd is not None and not is_trusted:
             # Python would look there first.
             visible["PYTHONSAFEPATH"] = "1"
-        if isinstance(command, str):
-            argv = [user_shell(environment), "-c", command]
-        else:
-            argv = [self.find(command[0], environment), *command[1:]]
-        return Start(argv, cwd or self.cwd(), visible)
+        if not isinstance(command, str):
+            return self.outside(command, visible, cwd, "PYTHONPATH")
+        script = [user_shell(environment), "-c", command]
+        if is_trusted:
+            return Start(script, cwd or self.cwd(), visible)
+        return self.outside(script, visible, cwd, "PYTHONPATH")
 
 
 def user_programs(

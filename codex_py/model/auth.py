@@ -5,16 +5,19 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from codex_py.errors import ConfigError, ExitCode, ModelError
 from codex_py.model.providers import Provider, TokenCommand
 from codex_py.protocol.frozen import frozen
 
 _MAX_TOKEN_BYTES = 65_536
+
+StartTokenCommand: TypeAlias = Callable[[TokenCommand], subprocess.Popen[bytes]]
+"""Starts the command in a session of its own, with its stdout as a pipe; raises as `Popen`."""
 
 
 @frozen
@@ -25,7 +28,9 @@ class Key:
     """For messages: `environment variable OPENAI_API_KEY`."""
 
 
-def find_key(provider: Provider, *, environment: Mapping[str, str], home: Path) -> Key | None:
+def find_key(
+    provider: Provider, *, environment: Mapping[str, str], home: Path, start: StartTokenCommand
+) -> Key | None:
     """The key to send; None where the provider asks for none.
 
     Looked for in `env_key`, `experimental_bearer_token`, `auth`, and for OpenAI in `CODEX_API_KEY`,
@@ -49,7 +54,7 @@ def find_key(provider: Provider, *, environment: Mapping[str, str], home: Path) 
     if provider.bearer_token is not None:
         return _key(provider.bearer_token, f"{where}.experimental_bearer_token")
     if provider.auth is not None:
-        return _key(_printed_by(provider.auth, environment), f"the command of {where}.auth")
+        return _key(_printed_by(provider.auth, start), f"the command of {where}.auth")
     if not provider.requires_openai_auth:
         return None
     key = (
@@ -104,18 +109,10 @@ def stored_fields(path: Path) -> Mapping[str, Any]:
     return cast("dict[str, Any]", data)
 
 
-def _printed_by(auth: TokenCommand, environment: Mapping[str, str]) -> str:
+def _printed_by(auth: TokenCommand, start: StartTokenCommand) -> str:
     """What the command prints, the whole group of its processes ended."""
     try:
-        process = subprocess.Popen(
-            [auth.command, *auth.args],
-            cwd=auth.cwd,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        process = start(auth)
     except (OSError, ValueError) as error:
         raise unusable_command(auth, str(error)) from error
     with process:

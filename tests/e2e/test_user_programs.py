@@ -147,6 +147,20 @@ def test_the_program_for_a_key_is_not_the_repositorys(place: Workplace, reposito
     assert not (repository / "ran-from-repository").exists()
 
 
+def test_a_model_server_of_the_user_is_asked_with_a_key_of_the_users_program(
+    place: Workplace, repository: Path
+) -> None:
+    out = place.home.parent / "out"
+    program(place.home.parent / "bin/keyer", f"#!/bin/sh\necho asked >>{out}; echo key\n")
+    with answered() as server:
+        text = f"base_url = '{server.base_url}'\nauth = {{ command = 'keyer' }}\n"
+        env = configure(place, server, "")
+        (place.home / "config.toml").write_text(f"[model_providers.vllm]\n{text}", "utf-8")
+        run_codex_py(["providers", "list"], place.home, place.cwd, env)
+    assert not (repository / "ran-from-repository").exists()
+    assert out.read_text(encoding="utf-8") == "asked\n"
+
+
 def test_the_terminal_starts_no_git_of_a_folder_that_commands_may_write_to(
     place: Workplace,
 ) -> None:

@@ -1,11 +1,15 @@
+import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from codex_py.app.user_programs import Start
 from codex_py.errors import CodexError, ConfigError, ExitCode, ModelError
-from codex_py.model.auth import Key, find_key
+from codex_py.model import auth
+from codex_py.model.auth import Key
 from codex_py.model.providers import Provider, TokenCommand
 
 
@@ -14,6 +18,14 @@ def provider(**values: Any) -> Provider:
 
 
 OPENAI = provider(requires_openai_auth=True)
+
+
+def find_key(asked: Provider, *, environment: Mapping[str, str], home: Path) -> Key | None:
+    def start(command: TokenCommand) -> subprocess.Popen[bytes]:
+        started = Start([command.command, *command.args], home, environment)
+        return started.detached(subprocess.PIPE)
+
+    return auth.find_key(asked, environment=environment, home=home, start=start)
 
 
 def test_a_provider_that_asks_for_no_key_gets_none(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ import math
 from datetime import date
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -153,7 +154,7 @@ def test_a_built_in_provider_needs_no_table_but_a_key(provider_id: str) -> None:
     assert key_variable(provider_id, {}) == provider.env_key
     if provider.env_key is not None:
         with pytest.raises(ModelError, match=rf"`{provider.env_key}`\. .*https://"):
-            find_key(provider, environment={}, home=Path("/nowhere"))
+            find_key(provider, environment={}, home=Path("/nowhere"), start=Mock())
 
 
 def test_a_table_that_codex_could_use_means_what_it_means_there() -> None:

@@ -85,14 +85,10 @@ class McpFeature(McpServers):
         self._setup.warn(f"{text}\n`codex-py mcp test {name}` says more." if is_last else text)
 
     def _spawn(self, transport: StdioTransport) -> PipedProcess:
-        name, *arguments = transport.argv
         # Search each time: the program may have been replaced since.
-        program = self._programs.find(name, transport.environment)
+        start = self._programs.outside(transport.argv, transport.environment, transport.cwd)
         return PipedProcess(
-            self._guardian,
-            [program, *arguments],
-            cwd=transport.cwd,
-            environment=self._programs.environment(transport.environment),
+            self._guardian, start.argv, cwd=start.cwd, environment=start.environment
         )
 
     def _stdio_transport(self, server: McpServerConfig) -> StdioTransport:

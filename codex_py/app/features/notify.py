@@ -5,7 +5,6 @@ Part of the composition root. The last argument of the program is a JSON object 
 
 import json
 import os
-import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 
@@ -88,16 +87,7 @@ class TurnNotifier:
             }
             text = _json(message)
         try:
-            start = self._programs.start([*self._argv, text], self._environment)
-            process = subprocess.Popen(
-                start.argv,
-                cwd=start.cwd,
-                env=start.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            process = self._programs.start([*self._argv, text], self._environment).detached()
         except (OSError, ValueError):
             # The user was warned when the session began.
             return

@@ -8,12 +8,11 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from codex_py.app.model import named_provider
+from codex_py.app.model import named_provider, provider_key
 from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.errors import ConfigError, ExitCode, ModelError
 from codex_py.http.encoding import packed
-from codex_py.model.auth import find_key
 from codex_py.model.providers import Provider
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import object_field
@@ -99,7 +98,7 @@ def listed_models(
         ModelError: it does not answer, or it is no model server; the message names it.
     """
     url = urlsplit(f"{provider.base_url}/models")
-    key = find_key(provider, environment=environment, home=config.home)
+    key = provider_key(config, provider, environment)
     headers = {"authorization": f"Bearer {key.value}"} if key else {}
     make = HTTPSConnection if url.scheme == "https" else HTTPConnection
     try:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from codex_py.app.model import configured_provider
+from codex_py.app.model import configured_provider, provider_key
 from codex_py.app.providers.first_answer import first_answer
 from codex_py.app.stored_login import masked
 from codex_py.app.user_programs import UserPrograms, user_programs
@@ -16,7 +16,6 @@ from codex_py.config.config import Config
 from codex_py.config.hooks import find_hooks
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import CodexError, ModelError
-from codex_py.model.auth import find_key
 from codex_py.rollout.reader import read_session
 from codex_py.rollout.records import SESSIONS
 
@@ -73,7 +72,7 @@ def _key(config: Config, environment: Mapping[str, str]) -> Result:
     if provider.env_key is None and provider.auth is not None:
         return Result("ok", "a program prints the key; it was not run", details=details)
     try:
-        key = find_key(provider, environment=environment, home=config.home)
+        key = provider_key(config, provider, environment)
     except ModelError as error:
         return Result("fail", "there is no usable key", str(error), details)
     if key is None:

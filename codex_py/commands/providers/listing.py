@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from codex_py.app.model import named_provider
+from codex_py.app.model import named_provider, provider_key
 from codex_py.app.prices import price_of
 from codex_py.app.providers.local_servers import listed_models
 from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.errors import ConfigError, ModelError
 from codex_py.instructions import instruction_text
-from codex_py.model.auth import find_key
 from codex_py.model.catalog import catalog_entries, model_info
 from codex_py.model.catalog import listed_models as catalogue
 from codex_py.model.known_models import Price, known_models, table_date
@@ -156,7 +155,7 @@ def _key(
     if provider.env_key is None and provider.auth is not None:
         return "auth.command", None
     try:
-        key = find_key(provider, environment=environment, home=config.home)
+        key = provider_key(config, provider, environment)
     except (ModelError, ConfigError):
         return provider.env_key or "OPENAI_API_KEY", False
     if provider.env_key is not None:
