@@ -97,7 +97,7 @@ class _Transcript:
                     id=self._past.next_id(), changes=[], status="completed"
                 )
                 self._show(replace(patch, diff=diff))
-            case {"type": "task_complete" | "turn_completed", "duration_ms": int(duration_ms)}:
+            case {"type": "task_complete", "duration_ms": int(duration_ms)}:
                 self._show(event_items.TurnTime(id=self._past.next_id(), duration_ms=duration_ms))
             case _:
                 pass

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, TypeAlias
 
-from codex_py.model.provider_data import Maker, grown, without_images
+from codex_py.model.provider_data import GrowingHistory, Maker, without_images
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import JsonObject, object_field, objects, text_field
 from codex_py.protocol.messages import EncodedItem
@@ -135,20 +135,17 @@ class Dialogue:
         self._tool_ids = tool_ids
         self._model = ""
         self._images = True
-        self._seen: list[EncodedItem] = []
+        self._history = GrowingHistory()
         self._clear()
 
     def of(
         self, items: Sequence[EncodedItem], model: str, *, images: bool = True
     ) -> Sequence[Turn]:
         """The turns of a history, for a model of the provider. Without `images`, a note is in the place of each."""
-        is_same = (model, images) == (self._model, self._images)
-        new = grown(self._seen, items) if is_same else None
-        if new is None:
+        is_same, new = self._history.grow(items, (model, images))
+        if not is_same:
+            self._model, self._images = model, images
             self._clear()
-            new = items
-        self._model, self._images = model, images
-        self._seen = list(items)
         for item in new:
             self._take(json.loads(item))
         return [*self._turns, *self._waiting]

@@ -61,20 +61,15 @@ class OwnItems:
         self._maker = maker
         self._functions_only = functions_only
         self._images = True
-        self._seen: list[EncodedItem] = []
+        self._history = GrowingHistory()
         self._cleaned: list[EncodedItem] = []
 
     def of(self, items: Sequence[EncodedItem], *, images: bool = True) -> Sequence[EncodedItem]:
         """Without `images`, a note is in the place of each."""
-        new = grown(self._seen, items) if images == self._images else None
-        if new is None:
-            self._cleaned.clear()
-            new = items
-        self._seen, self._images = list(items), images
-        for item in new:
-            cleaned = self._clean(item)
-            if cleaned is not None:
-                self._cleaned.append(cleaned)
+        is_same, new = self._history.grow(items, images)
+        if not is_same:
+            self._cleaned, self._images = [], images
+        self._cleaned += (cleaned for item in new if (cleaned := self._clean(item)) is not None)
         return self._cleaned
 
     def _clean(self, item: EncodedItem) -> EncodedItem | None:
@@ -110,10 +105,19 @@ def _without_maker(data: JsonObject) -> EncodedItem | None:
     return EncodedItem(encode_json({k: v for k, v in data.items() if k not in {FIELD, "id"}}))
 
 
-def grown(
-    seen: Sequence[EncodedItem], items: Sequence[EncodedItem]
-) -> Sequence[EncodedItem] | None:
-    """The items that a history has gained since it was last seen; None if it is another history."""
-    if len(items) < len(seen) or not all(map(is_, seen, items)):
-        return None
-    return items[len(seen) :]
+class GrowingHistory:
+    """Lets a translation be kept as the history grows: a request costs what is new in it."""
+
+    def __init__(self) -> None:
+        self._seen: list[EncodedItem] = []
+        self._manner: object = None
+
+    def grow(
+        self, items: Sequence[EncodedItem], manner: object = None
+    ) -> tuple[bool, Sequence[EncodedItem]]:
+        """True and what the history has gained; False and all of it if it is another one, or translated in another manner."""
+        seen, was = self._seen, self._manner
+        self._seen, self._manner = list(items), manner
+        if manner != was or len(items) < len(seen) or not all(map(is_, seen, items)):
+            return False, items
+        return True, items[len(seen) :]

@@ -6,7 +6,7 @@ from codex_py.protocol.messages import EncodedItem
 from codex_py.rollout.entries import Entry, by_response, compacted, without_last_turns
 from codex_py.rollout.lines import ThreadLines
 
-_EVENTS = {"patch_applied", "task_complete", "turn_completed", "thread_rolled_back"}
+_EVENTS = {"patch_applied", "task_complete", "thread_rolled_back"}
 
 
 def read_conversation(path: Path, last_bytes: int | None = None) -> list[EncodedItem]:
@@ -30,9 +30,7 @@ def read_conversation(path: Path, last_bytes: int | None = None) -> list[Encoded
         match line.kind, line.payload:
             case "response_item", payload:
                 shown.append(Entry.of(payload, line.encoded, line.place))
-            case "event_msg", {
-                "type": "patch_applied" | "task_complete" | "turn_completed"
-            } as payload:
+            case "event_msg", {"type": "patch_applied" | "task_complete"} as payload:
                 # It stays behind the line before it.
                 shown.append(Entry.of(payload, None, shown[-1].place if shown else None))
             case "event_msg", {"type": "thread_rolled_back", "num_turns": turns}:

@@ -237,7 +237,7 @@ def test_patches_are_shown_with_the_diffs_that_were_made_for_them() -> None:
     ]
     facts = [item("patch_applied", diff=diff) for diff in ("first", "second")]
     history = [*patches, *facts, *outputs, *call("exec_command", {"cmd": "x"}, done)]
-    history += [item("patch_applied", diff="third"), item("turn_completed", duration_ms=1500)]
+    history += [item("patch_applied", diff="third"), item("task_complete", duration_ms=1500)]
     shown = thread_items(history)
     assert [s.diff for s in shown if isinstance(s, FileChange)] == ["first", "second", "third"]
     assert shown[-1] == TurnTime(id="history_4", duration_ms=1500)

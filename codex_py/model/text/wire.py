@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from codex_py.model.provider_data import Maker, grown
+from codex_py.model.provider_data import GrowingHistory, Maker
 from codex_py.model.text.decoder import TextToolsDecoder
 from codex_py.model.text.format import (
     ANY_TAG,
@@ -41,7 +41,7 @@ class TextToolsWire:
         self._reminder = _REMINDER.replace(UNTAGGED.encode(), self._tag.encode())
         self._maker = maker or Maker()
         self.path = wire.path
-        self._seen: list[EncodedItem] = []
+        self._history = GrowingHistory()
         self._items: list[EncodedItem] = []
         self._open: list[tuple[str, str]] = []
         """Id and tool of the calls that have no result yet."""
@@ -77,11 +77,9 @@ class TextToolsWire:
         )
 
     def _translated(self, prompt: Prompt) -> Sequence[EncodedItem]:
-        new = grown(self._seen, prompt.input)
-        if new is None:
+        is_same, new = self._history.grow(prompt.input)
+        if not is_same:
             self._items, self._open = [], []
-            new = prompt.input
-        self._seen = list(prompt.input)
         specs = {spec.name: spec for spec in prompt.tools}
         for item in new:
             if b"_call" not in item:
