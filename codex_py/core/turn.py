@@ -291,7 +291,7 @@ class _Response:
                 self._conversation.emit(ReasoningSummaryDelta(delta, part))
             case OutputItemDone(index, item):
                 self._take_item(index, item, calls)
-            case Completed(_, usage, end_turn):
+            case Completed(usage, end_turn):
                 self._is_whole = True
                 self._conversation.add_usage(usage)
                 self.follow_up = self.follow_up or end_turn is False

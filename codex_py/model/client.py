@@ -23,7 +23,6 @@ from codex_py.protocol.stream import (
     Completed,
     OutputItemDone,
     Prompt,
-    RateLimits,
     ResponseEvent,
     Usage,
     Wire,
@@ -131,8 +130,6 @@ class HttpModelClient:
     ) -> AsyncGenerator[ResponseEvent]:
         decoder = self._wire.decoder(prompt)
         items: list[ResponseItem] = []
-        if limits := _rate_limits(response.headers):
-            yield RateLimits(limits)
         source = server_sent_events(response, max_quiet_s=self._max_quiet_s)
         has_begun, is_empty = False, True
         try:
@@ -288,15 +285,6 @@ def _headers(
         value = text.encode("latin-1" if name in _SECRET_HEADERS else "utf-8")
         encoded.append((name.encode("ascii"), value))
     return encoded
-
-
-def _rate_limits(headers: httpx.Headers) -> dict[str, str]:
-    prefix = "x-ratelimit-"
-    return {
-        name.removeprefix(prefix): value
-        for name, value in headers.items()
-        if name.startswith(prefix)
-    }
 
 
 async def _error_body(response: httpx.Response) -> bytes:

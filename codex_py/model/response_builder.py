@@ -74,7 +74,6 @@ class ResponseBuilder:
         self._freeform = freeform_names(prompt)
         self._maker = maker
         self._watched = watched
-        self._response_id: str | None = None
         self._is_created = False
         self._events: list[stream.ResponseEvent] = []
         self._open: list[Piece] = []
@@ -95,11 +94,10 @@ class ResponseBuilder:
         events, self._events = self._events, []
         return events
 
-    def created(self, response_id: str) -> None:
+    def created(self) -> None:
         if not self._is_created:
             self._is_created = True
-            self._response_id = response_id or None
-            self._events.append(stream.Created(self._response_id))
+            self._events.append(stream.Created())
 
     def begin(self, kind: Kind, *, name: str = "", call_id: str = "") -> Piece:
         """Raises a `ModelError` if there are too many pieces."""
@@ -115,16 +113,12 @@ class ResponseBuilder:
     def write(self, piece: Piece, delta: str) -> None:
         """Append a delta, and show it to whoever listens."""
         piece.write(delta)
-        event: stream.ResponseEvent
-        match piece.kind:
-            case "reasoning":
-                event = stream.ReasoningDelta(piece.index, delta, 0)
-            case "message":
-                event = stream.OutputTextDelta(piece.index, delta)
-            case _:
-                event = stream.ToolInputDelta(piece.index, delta)
-        if delta and type(event) in self._watched:
-            self._events.append(event)
+        if not delta:
+            return
+        if piece.kind == "reasoning" and stream.ReasoningDelta in self._watched:
+            self._events.append(stream.ReasoningDelta(piece.index, delta, 0))
+        elif piece.kind == "message" and stream.OutputTextDelta in self._watched:
+            self._events.append(stream.OutputTextDelta(piece.index, delta))
 
     def close(self, piece: Piece, *, is_cut: bool = False) -> None:
         """Give out the item of a piece, if it says anything. `is_cut`: the response ended within it."""
@@ -141,7 +135,7 @@ class ResponseBuilder:
         """Close what is open, and end the response."""
         for piece in list(self._open):
             self.close(piece)
-        self._events.append(stream.Completed(self._response_id, usage, end_turn))
+        self._events.append(stream.Completed(usage, end_turn))
 
     def cut(self) -> None:
         """Keep the text of a response that ended too early. A call that was not complete must not run."""

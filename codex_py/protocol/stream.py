@@ -117,7 +117,7 @@ class Usage:
 
 @frozen
 class Created:
-    response_id: str | None
+    """The response has begun. Sent once at most."""
 
 
 @frozen
@@ -144,12 +144,6 @@ class ReasoningDelta:
 
 
 @frozen
-class ToolInputDelta:
-    output_index: int
-    delta: str
-
-
-@frozen
 class OutputItemDone:
     """An item is complete. Sent once for each item, whatever the server repeats.
 
@@ -161,14 +155,7 @@ class OutputItemDone:
 
 
 @frozen
-class RateLimits:
-    limits: dict[str, Any]
-    """The `x-ratelimit-*` headers, without the prefix."""
-
-
-@frozen
 class Completed:
-    response_id: str | None
     usage: Usage
     end_turn: bool | None = None
     """False if the server asks for another request although no tool was called."""
@@ -177,14 +164,7 @@ class Completed:
 
 
 ResponseEvent: TypeAlias = (
-    Created
-    | OutputItemAdded
-    | OutputTextDelta
-    | ReasoningDelta
-    | ToolInputDelta
-    | OutputItemDone
-    | RateLimits
-    | Completed
+    Created | OutputItemAdded | OutputTextDelta | ReasoningDelta | OutputItemDone | Completed
 )
 
 

@@ -17,14 +17,13 @@ from codex_py.protocol.stream import (
     Decoder,
     OutputTextDelta,
     Prompt,
-    RateLimits,
     ResponseEvent,
     Usage,
 )
 from tests.support.raw_server import RawConnection, RawServer, answers, raw_server
 
 PROMPT = Prompt(model="m", input=(), cache_key="thread")
-COMPLETED = Completed("r", Usage(1, output_tokens=1))
+COMPLETED = Completed(Usage(1, output_tokens=1))
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n"
 
 
@@ -148,12 +147,6 @@ def test_the_request_carries_headers_key_and_query() -> None:
         b"x-env": b"yes",
     }
     assert body == b'{"model": "m"}'
-
-
-def test_rate_limits_come_first() -> None:
-    headers = b"X-RateLimit-Remaining-Tokens: 9\r\nx-ratelimit-reset-tokens: 6m0s\r\n"
-    (events,), _ = ask(stream_of("end", headers=headers))
-    assert events == [RateLimits({"remaining-tokens": "9", "reset-tokens": "6m0s"}), COMPLETED]
 
 
 def test_what_came_before_a_broken_stream_is_given_out() -> None:

@@ -67,9 +67,7 @@ def done(index: int, item: ResponseItem) -> OutputItemDone:
 
 
 def completed(input_tokens: int = 10, output_tokens: int = 5, **extra: Any) -> Completed:
-    return Completed(
-        "resp_1", Usage(input_tokens=input_tokens, output_tokens=output_tokens), **extra
-    )
+    return Completed(Usage(input_tokens=input_tokens, output_tokens=output_tokens), **extra)
 
 
 def reconnecting(

@@ -27,7 +27,6 @@ from codex_py.protocol.stream import (
     ModelStream,
     OutputItemDone,
     Prompt,
-    RateLimits,
     ResponseEvent,
     Usage,
 )
@@ -294,7 +293,7 @@ class _ThreadBudget:
                     case Completed(usage=usage):
                         reservation.used = self._plausible(usage, prompt, said)
                         reservation.responses = 1
-                    case Created() | RateLimits():
+                    case Created():
                         pass
                     case _:
                         # If the stream breaks, this estimate counts.

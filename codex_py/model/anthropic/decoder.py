@@ -66,7 +66,7 @@ class AnthropicDecoder(BuildingDecoder):
         match event.get("type"):
             case "message_start":
                 message = object_field(event, "message")
-                self._out.created(text_field(message, "id"))
+                self._out.created()
                 self._count(message)
             case "content_block_start":
                 self._begin(index, object_field(event, "content_block"))
@@ -91,7 +91,7 @@ class AnthropicDecoder(BuildingDecoder):
 
     def _take_whole(self, message: JsonObject) -> None:
         """A message in place of a stream."""
-        self._out.created(text_field(message, "id"))
+        self._out.created()
         self._count(message)
         for index, block in enumerate(objects(message.get("content"))):
             self._begin(index, block)

@@ -71,7 +71,7 @@ class ChatDecoder(BuildingDecoder):
         if chunk.get("error"):
             self._fail(stream_failure(chunk))
             return
-        self._out.created(text_field(chunk, "id"))
+        self._out.created()
         choices = objects(chunk.get("choices"))
         choice = next((c for c in choices if not integer_field(c, "index")), JsonObject())
         usage = object_field(chunk, "usage") or object_field(choice, "usage")

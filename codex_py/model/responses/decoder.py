@@ -24,7 +24,7 @@ from codex_py.protocol.json_fields import (
     text_field,
 )
 
-_DELTAS = (stream.OutputTextDelta, stream.ReasoningDelta, stream.ToolInputDelta)
+_DELTAS = (stream.OutputTextDelta, stream.ReasoningDelta)
 _TERMINAL = {f"response.{state}" for state in ("completed", "incomplete", "failed", "cancelled")}
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 """Calls are answered here alone: an output that a server sends would come without its call, or in place of ours."""
@@ -57,7 +57,6 @@ class ResponsesDecoder:
         self._wrapped = wrapped
         self._failure: ModelError | None = None
         self._is_created = False
-        self._response_id: str | None = None
         self._slots = SlotTable()
         self._out: list[stream.ResponseEvent] = []
 
@@ -92,7 +91,7 @@ class ResponsesDecoder:
             case str() if kind in TEXT_EVENTS:
                 self._take_text(TEXT_EVENTS[kind], event)
             case "response.created":
-                self._created(object_field(event, "response") or event)
+                self._created()
             case "response.output_item.added":
                 self._take_item(event, is_done=False)
             case "response.output_item.done":
@@ -101,14 +100,12 @@ class ResponsesDecoder:
                 self._terminal(kind, object_field(event, "response") or event)
             case "error":
                 self._error(event)
-            case "codex.rate_limits":
-                self._out.append(stream.RateLimits({k: v for k, v in event.items() if k != "type"}))
             case str():
                 # Progress, or news that this program does not know.
                 pass
             case _ if event.get("object") == "response":
                 # A whole response in place of a stream.
-                self._created(event)
+                self._created()
                 if event.get("status") not in {"queued", "in_progress"}:
                     self._terminal("response.completed", event)
             case _ if event.get("error"):
@@ -156,11 +153,10 @@ class ResponsesDecoder:
         slot.close(item)
         self._out.append(stream.OutputItemDone(slot.index, parsed))
 
-    def _created(self, response: JsonObject) -> None:
+    def _created(self) -> None:
         if not self._is_created:
             self._is_created = True
-            self._response_id = text_field(response, "id") or None
-            self._out.append(stream.Created(self._response_id))
+            self._out.append(stream.Created())
 
     def _error(self, event: JsonObject) -> None:
         sources = (event, object_field(event, "error"))
@@ -200,10 +196,9 @@ class ResponsesDecoder:
                 failure = failure or error
         self.finished, self._failure = True, failure
         if failure is None:
-            response_id = text_field(response, "id") or self._response_id
             usage, end_turn = _usage(object_field(response, "usage")), response.get("end_turn")
             end_turn = end_turn if isinstance(end_turn, bool) else None
-            self._out.append(stream.Completed(response_id, usage, end_turn))
+            self._out.append(stream.Completed(usage, end_turn))
 
 
 def _typed(event: JsonObject, name: str) -> JsonObject:

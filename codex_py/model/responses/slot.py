@@ -30,7 +30,7 @@ from codex_py.protocol.json_fields import (
     text_field,
     well_formed,
 )
-from codex_py.protocol.stream import OutputTextDelta, ReasoningDelta, ResponseEvent, ToolInputDelta
+from codex_py.protocol.stream import OutputTextDelta, ReasoningDelta, ResponseEvent
 
 CALLS = frozenset({"function_call", "custom_tool_call"})
 
@@ -129,9 +129,7 @@ class Slot:
             return OutputTextDelta(self.index, delta)
         if text.shown is ReasoningDelta:
             return ReasoningDelta(self.index, delta, part, raw=text.field == "content")
-        # The wrapped arguments of a custom call are not for the eye.
-        is_input = text.field == "input" or self.kind == "function_call"
-        return ToolInputDelta(self.index, delta) if is_input else None
+        return None
 
     def _part(self, field: str, index: int | None, kind: str, *, opens: bool = False) -> Part:
         """The part that an event speaks of; a new one where it is the first.

@@ -5,7 +5,7 @@ from io import StringIO
 from typing import NamedTuple, cast
 
 from codex_py.protocol.json_fields import JsonObject, objects, well_formed
-from codex_py.protocol.stream import OutputTextDelta, ReasoningDelta, ResponseEvent, ToolInputDelta
+from codex_py.protocol.stream import OutputTextDelta, ReasoningDelta, ResponseEvent
 
 _MESSAGE = ("message",)
 _REASONING = ("reasoning",)
@@ -28,7 +28,7 @@ class TextEvent(NamedTuple):
 
 
 def _table() -> dict[str, TextEvent]:
-    streamed: tuple[tuple[str, tuple[str, ...], str, str, type[ResponseEvent]], ...] = (
+    streamed: tuple[tuple[str, tuple[str, ...], str, str, type[ResponseEvent] | None], ...] = (
         ("output_text", _MESSAGE, "content", "output_text", OutputTextDelta),
         ("refusal", _MESSAGE, "content", "refusal", OutputTextDelta),
         ("reasoning_summary_text", _REASONING, "summary", "summary_text", ReasoningDelta),
@@ -36,8 +36,8 @@ def _table() -> dict[str, TextEvent]:
         ("reasoning_text", _REASONING, "content", "reasoning_text", ReasoningDelta),
         # The name that Open Responses has for it.
         ("reasoning", _REASONING, "content", "reasoning_text", ReasoningDelta),
-        ("function_call_arguments", _ANY_CALL, "arguments", "arguments", ToolInputDelta),
-        ("custom_tool_call_input", _CUSTOM_CALL, "input", "input", ToolInputDelta),
+        ("function_call_arguments", _ANY_CALL, "arguments", "arguments", None),
+        ("custom_tool_call_input", _CUSTOM_CALL, "input", "input", None),
     )
     note = TextEvent(_MESSAGE, "content", "output_text", "annotated")
     events = {"output_text.annotation.added": note}
