@@ -91,10 +91,10 @@ def _local(name: str) -> str:
 
 IMPORTS = {name: set(imported_by(tree)) for name, tree in TREES.items()}
 IMPORTS["cli.commands"] |= {
-    target.partition(":")[0]
+    module.partition(":")[0]
     for command in COMMANDS
-    for target in (command.target, *command.members.values())
-    if target and not target.startswith("cli.")
+    for module in (command.module, *command.members.values())
+    if module and not module.startswith("cli.")
 }
 
 

@@ -22,11 +22,11 @@ class Command:
     usage: str
     """How the command is called: its name and other names, split by commas, and its arguments."""
     summary: str
-    target: str = ""
-    """`module:function`, below `codex_py`. The function gets the command line, in the form that `own_options` says,
-    and the environment. It returns the exit code. A `CodexError` that it raises is printed for it."""
+    module: str = ""
+    """Below `codex_py`. Its function `run_NAME` gets the command line, in the form that `own_options` says, and the
+    environment. It returns the exit code. A `CodexError` that it raises is printed for it. `module:function` names another."""
     members: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The targets of a group of commands, by the word that follows the name."""
+    """The modules of a group of commands, by the word that follows the name; the functions are named for that word."""
     own_options: bool = True
     """The function parses the words behind the name itself. Otherwise it gets `Arguments`."""
 
@@ -35,14 +35,15 @@ class Command:
         *names, last = self.usage.split(", ")
         return [*names, last.partition(" ")[0]]
 
+    def target(self, member: str = "") -> str:
+        """The function of the command, or of a member of the group: `codex_py.module:function`."""
+        module, _, function = self.members.get(member, self.module).partition(":")
+        name = (member or self.names[0]).replace("-", "_")
+        return f"codex_py.{module}:{function or f'run_{name}'}"
+
 
 TERMINAL = "frontends.tui.run:run_terminal"
-
-
-def _group(module: str, *words: str) -> dict[str, str]:
-    """The targets `run_WORD` of a module."""
-    return {word: f"commands.{module}:run_{word.replace('-', '_')}" for word in words}
-
+_SESSIONS = "commands.sessions.run"
 
 COMMANDS = (
     Command(
@@ -55,52 +56,50 @@ COMMANDS = (
     Command(
         "exec, e [resume|fork]",
         "Work on one prompt, in a new session or an earlier one",
-        "frontends.exec.command:run_exec",
+        "frontends.exec.command",
         own_options=False,
     ),
     Command(
-        "apply, a [FILE]",
-        "Apply a patch: an envelope or a unified diff",
-        "commands.apply.run:run_apply",
+        "apply, a [FILE]", "Apply a patch: an envelope or a unified diff", "commands.apply.run"
     ),
-    Command("undo [ID]", "Take back what a turn or a patch changed", "commands.undo:run_undo"),
-    Command("redo", "Do again what the last undo took back", "commands.undo:run_redo"),
+    Command("undo [ID]", "Take back what a turn or a patch changed", "commands.undo"),
+    Command("redo", "Do again what the last undo took back", "commands.undo"),
     Command(
         "sandbox [MODE] CMD",
         "Run a command in the sandbox of the model's commands",
-        "commands.sandbox:run_sandbox",
+        "commands.sandbox",
     ),
     Command(
         "execpolicy check",
         "Say what the rule files decide about a command",
-        members=_group("explain", "check"),
+        members={"check": "commands.explain"},
     ),
     Command(
         "mcp COMMAND",
         "Add, list, remove, try and log in to MCP servers",
         members={
-            **_group("mcp.run", "add"),
-            **_group("mcp.listing", "list", "get"),
-            **_group("mcp.run", "remove"),
-            **_group("mcp.listing", "test"),
-            **_group("mcp.login", "login", "logout"),
+            "add": "commands.mcp.run",
+            **dict.fromkeys(("list", "get"), "commands.mcp.listing"),
+            "remove": "commands.mcp.run",
+            "test": "commands.mcp.listing",
+            **dict.fromkeys(("login", "logout"), "commands.mcp.login"),
         },
     ),
     Command(
         "mcp-server",
         "Run an MCP server whose tools are this agent",
-        "frontends.mcp_server.run:run_mcp_server",
+        "frontends.mcp_server.run",
         own_options=False,
     ),
     Command(
         "plugin COMMAND",
         "Add, list, show and remove plugins",
-        members=_group("plugins.run", "add", "list", "show", "remove"),
+        members=dict.fromkeys(("add", "list", "show", "remove"), "commands.plugins.run"),
     ),
     Command(
         "providers COMMAND",
         "List the providers of models, and try what they can do",
-        members=_group("providers.run", "list", "test"),
+        members=dict.fromkeys(("list", "test"), "commands.providers.run"),
     ),
     Command(
         "models list",
@@ -110,80 +109,65 @@ COMMANDS = (
     Command(
         "skills COMMAND",
         "List the skills that are found here, and check skills",
-        members=_group("skills", "list", "check"),
+        members=dict.fromkeys(("list", "check"), "commands.skills"),
     ),
     Command(
         "sessions COMMAND",
         "List, show, search, export and import sessions",
         members={
-            **_group("sessions.run", "list", "show", "search"),
-            **_group("sessions.export", "export", "import"),
+            **dict.fromkeys(("list", "show", "search"), _SESSIONS),
+            **dict.fromkeys(("export", "import"), "commands.sessions.export"),
         },
     ),
-    Command(
-        "cost [SESSION]",
-        "Show what the tokens of a session went to",
-        "commands.sessions.run:run_cost",
-    ),
-    Command(
-        "archive SESSION",
-        "Put a session away: lists leave it out",
-        "commands.sessions.run:run_archive",
-    ),
-    Command(
-        "unarchive SESSION",
-        "Bring an archived session back",
-        "commands.sessions.run:run_unarchive",
-    ),
-    Command("delete SESSION", "Delete a session for good", "commands.sessions.run:run_delete"),
+    Command("cost [SESSION]", "Show what the tokens of a session went to", _SESSIONS),
+    Command("archive SESSION", "Put a session away: lists leave it out", _SESSIONS),
+    Command("unarchive SESSION", "Bring an archived session back", _SESSIONS),
+    Command("delete SESSION", "Delete a session for good", _SESSIONS),
     Command(
         "login [status]",
         "Store an API key from standard input: --with-api-key",
-        "commands.login:run_login",
+        "commands.login",
     ),
-    Command("logout", "Remove the stored login", "commands.login:run_logout"),
+    Command("logout", "Remove the stored login", "commands.login"),
     Command(
         "features COMMAND",
         "List the features of Codex, and switch them on and off",
-        members=_group("features", "list", "enable", "disable"),
+        members=dict.fromkeys(("list", "enable", "disable"), "commands.features"),
     ),
     Command(
         "doctor",
         "Check the setup and the machine, and say what to do",
-        "commands.doctor.run:run_doctor",
+        "commands.doctor.run",
     ),
     Command(
         "debug COMMAND",
         "Print what is known of models, and the next request",
         members={
             "models": "commands.providers.run:run_catalogue",
-            **_group("debug.run", "prompt-input"),
+            "prompt-input": "commands.debug.run",
         },
     ),
     Command(
         "completion [SHELL]",
         "Print a completion script for bash, zsh or fish",
-        "cli.completion:run_completion",
+        "cli.completion",
     ),
-    Command("exit-codes", "List the exit codes", "commands.exit_codes:run_exit_codes"),
+    Command("exit-codes", "List the exit codes", "commands.exit_codes"),
     Command(
         "worktree COMMAND",
         "List and remove the git worktrees of sessions",
-        members=_group("worktree", "list", "remove"),
+        members=dict.fromkeys(("list", "remove"), "commands.worktree"),
     ),
     Command(
-        "demo",
-        "Show a session that needs no key and no network",
-        "cli.main:run_demo",
-        own_options=False,
+        "demo", "Show a session that needs no key and no network", "cli.main", own_options=False
     ),
     Command(
         "config explain KEY",
         "Say what a setting is, and which file or option set it",
-        "commands.explain:run_config",
+        "commands.explain",
         own_options=False,
     ),
-    Command("help [COMMAND]", "Print the help of a command", "cli.commands:run_help"),
+    Command("help [COMMAND]", "Print the help of a command", "cli.commands"),
 )
 
 _BY_NAME = {name: command for command in COMMANDS for name in command.names}

@@ -125,7 +125,7 @@ def _words(row: Command) -> list[str]:
 def _parser(row: Command | None, member: str) -> CommandParser:
     if row is not None and row.own_options:
         try:
-            load(f"codex_py.{row.members.get(member, row.target)}")(["--help"], {})
+            load(row.target(member))(["--help"], {})
         except HelpRequested as request:
             if isinstance(request.parser, CommandParser):
                 return request.parser

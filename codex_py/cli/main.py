@@ -70,8 +70,8 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         raise not_there_yet(word)
     command = find_command(word)
     if command is not None and command.own_options:
-        target, rest = _member(command, rest) if command.members else (command.target, rest)
-        return load(f"codex_py.{target}")(rest, environment)
+        member, rest = _member(command, rest) if command.members else ("", rest)
+        return load(command.target(member))(rest, environment)
     from codex_py.cli.arguments import parse_arguments  # 25 ms
 
     arguments = parse_arguments(argv)
@@ -93,12 +93,12 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         raise UsageError(f"`{word}` takes its own options, behind its name: codex-py help {word}")
     if arguments.words[1:] == ("help",):
         raise HelpRequested
-    target = TERMINAL if command is None else command.target
-    if target == TERMINAL:
+    target = f"codex_py.{TERMINAL}" if command is None else command.target()
+    if target.endswith(TERMINAL):
         for fd, name in ((0, "stdin"), (1, "stdout")):
             if not os.isatty(fd):
                 raise UsageError(f"{name} is not a terminal; without one, use `codex-py exec`")
-    return load(f"codex_py.{target}")(arguments, environment)
+    return load(target)(arguments, environment)
 
 
 def _split(argv: Sequence[str]) -> tuple[str, list[str]]:
@@ -110,10 +110,10 @@ def _split(argv: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _member(group: Command, argv: Sequence[str]) -> tuple[str, list[str]]:
-    """The command of the group that the words name, and the words without the name."""
+    """The member of the group that the words name, and the words without it."""
     word, rest = _split(argv)
     if word in group.members:
-        return group.members[word], rest
+        return word, rest
     if word in {"-h", "--help", "help"}:
         raise HelpRequested
     name, names = group.names[0], ", ".join(group.members)
