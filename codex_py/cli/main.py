@@ -72,7 +72,7 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if command is not None and command.own_options:
         member, rest = _member(command, rest) if command.members else ("", rest)
         return load(command.target(member))(rest, environment)
-    from codex_py.cli.arguments import parse_arguments  # 25 ms
+    from codex_py.command_line.arguments import parse_arguments  # 25 ms
 
     arguments = parse_arguments(argv)
     if arguments.version:

@@ -1,13 +1,27 @@
-"""The options and words of a session's command line, and what they ask for. `cli/arguments.py` reads them."""
+"""The command line of a session: one set of options for all its commands, and reading it.
+
+Codex takes some options before the command word, some after it and some on both sides of `resume`;
+here each may stand anywhere, which accepts all of that. The commands themselves are the first words.
+"""
 
 import json
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal, get_args
 
-from codex_py.command_line.parser import OneOf, flag, option, options, suggestion
+from codex_py.command_line.parser import (
+    CommandParser,
+    OneOf,
+    flag,
+    given,
+    not_there_yet,
+    option,
+    options,
+    suggestion,
+)
 from codex_py.config.budget import LIMITS, amount
 from codex_py.config.gates import Failure
 from codex_py.config.tables import feature_names
@@ -15,8 +29,13 @@ from codex_py.config.unenforced import PROTECTION_NAMES
 from codex_py.errors import ConfigError, UsageError
 from codex_py.protocol.approval import SandboxMode
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.ids import is_thread_id
 from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
 from codex_py.protocol.stream import ToolChoice
+
+_NOT_YET = {"--approve-for-me", "--remote"}
+"""Options of Codex that this program knows of and does not have."""
+_FLAG = re.compile(r"--?[A-Za-z][\w-]*")
 
 
 def unknown_feature(name: str, known: Collection[str]) -> str:
@@ -63,6 +82,13 @@ def _count(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", text):
         raise UsageError(f"{text!r} is no whole number")
     return int(text)
+
+
+GATES = (
+    *("verify", "verify_tries", "verify_timeout", "require_change", "forbid_path"),
+    *("max_diff_lines", "require_evidence", "fail_on"),
+)
+"""Options that are keys of `[gates]`."""
 
 
 @frozen
@@ -171,89 +197,41 @@ class Arguments:
         )
 
 
-GATES = (
-    *("verify", "verify_tries", "verify_timeout", "require_change", "forbid_path"),
-    *("max_diff_lines", "require_evidence", "fail_on"),
-)
-"""Options that are keys of `[gates]`."""
-_OF_EXEC = (
-    *("output_schema", "output_last_message", "json", "agent_events", "answers"),
-    *(*GATES, "ephemeral", "record"),
-)
-"""The options that the terminal does not have, and must not ignore."""
-
-
-@frozen
-class SessionTarget:
-    """What a session begins with: a prompt, an earlier thread, or both."""
-
-    prompt: str | None = None
-    """None, or `-` if the user asked for standard input."""
-    resume: str | None = None
-    """Id or name of a thread."""
-    resume_last: bool = False
-    resume_all: bool = False
-    """With `resume_last` and `pick`: sessions of any folder count."""
-    pick: bool = False
-    """Let the user choose a thread."""
-    fork: bool = False
-    """Continue a copy of the thread."""
-
-
-def exec_target(arguments: Arguments) -> SessionTarget:
-    """Read the words after `exec`: `[PROMPT]`, or `resume` or `fork` with `[SESSION] [PROMPT]`.
+def parse_arguments(argv: Sequence[str]) -> Arguments:
+    """Read a command line, without the name of the program.
 
     Raises:
-        UsageError: there are too many words or too few, or a command that is not supported.
+        UsageError: an option is unknown, is not supported, lacks a good value, or contradicts another.
+        HelpRequested: `--help` is among the options.
     """
-    words = [*arguments.words[1:], *arguments.literal_words]
-    command = next(iter(arguments.words[1:]), None)
-    if command not in {"resume", "fork"}:
-        return _new_session(words, arguments, "`exec resume` and `exec fork`")
-    target = _resumed_session(words[1:], arguments)
-    if target.pick:
-        raise UsageError(f"say which session to {command}: its id, its name, or --last")
-    return replace(target, fork=command == "fork")
-
-
-def terminal_target(arguments: Arguments) -> SessionTarget:
-    """Read `[PROMPT]`, `resume [SESSION] [PROMPT]` or `fork [SESSION] [PROMPT]`.
-
-    Raises:
-        UsageError: there are too many words, or options that only `exec` has.
-    """
-    if name := next((name for name in _OF_EXEC if getattr(arguments, name)), None):
-        raise UsageError(f"--{name.replace('_', '-')} needs `codex-py exec`")
-    words = [*arguments.words, *arguments.literal_words]
-    if arguments.words[:1] in {("resume",), ("fork",)}:
-        return replace(_resumed_session(words[1:], arguments), fork=words[0] == "fork")
-    return _new_session(words, arguments, "`resume` and `fork`")
-
-
-def _new_session(words: Sequence[str], arguments: Arguments, resume: str) -> SessionTarget:
-    if arguments.last or arguments.all:
-        raise UsageError(f"--last and --all belong to {resume}")
-    return SessionTarget(_only(words))
-
-
-def _resumed_session(words: Sequence[str], arguments: Arguments) -> SessionTarget:
-    if arguments.last:
-        return SessionTarget(_only(words), resume_last=True, resume_all=arguments.all)
-    if not words:
-        return SessionTarget(pick=True, resume_all=arguments.all)
-    return SessionTarget(_only(words[1:]), resume=words[0])
-
-
-def require_images(arguments: Arguments, target: SessionTarget) -> None:
-    """Raises a `UsageError` if an image is not there, or is a folder: it may be the prompt."""
-    absent = (path for path in arguments.images if not path.exists() or path.is_dir())
-    if missing := next(absent, None):
-        took = len(arguments.image) > 1 and target.prompt is None
-        hint = ": -i takes every word up to the next option; put the prompt before it, or behind --"
-        raise UsageError(f"there is no image {str(missing)!r}{hint if took else ''}")
-
-
-def _only(words: Sequence[str]) -> str | None:
-    if len(words) > 1:
-        raise UsageError(f"unexpected argument {words[1]!r}; put quotes around the prompt")
-    return words[0] if words else None
+    # Split here, because argparse forgets where the `--` was, and a prompt after it may be "resume".
+    end = argv.index("--") if "--" in argv else len(argv)
+    # Its name is optional, and the prompt may be the next word.
+    before = ["--worktree=" if word == "--worktree" else word for word in argv[:end]]
+    parser = CommandParser(Arguments)
+    found, words = parser.parse_known_args(before)
+    if words[1:2] == ["review"] and words[0] in {"exec", "e"}:
+        # Before its options are read, which are unknown here.
+        raise not_there_yet("exec review")
+    for word in words:
+        # argparse gives unknown options back among the words.
+        if (name := _FLAG.match(word)) and " " not in word.partition("=")[0]:
+            if name[0] in _NOT_YET:
+                raise UsageError(f"{name[0]} is not supported yet")
+            raise parser.unknown_option(name[0])
+    values = given(found)
+    images: list[str] = values.get("image", [])
+    # Client libraries put `resume ID` behind the words of `--image`.
+    for at, (word, thread_id) in enumerate(pairwise(images)):
+        if word == "resume" and is_thread_id(thread_id):
+            words += images[at : at + 2]
+            del images[at : at + 2]
+            break
+    arguments = Arguments(words=tuple(words), literal_words=tuple(argv[end + 1 :]), **values)
+    if arguments.experimental_json:
+        arguments = replace(arguments, json=True)
+    if arguments.record is not None and arguments.replay is not None:
+        raise UsageError("--record and --replay exclude each other: a replay asks no model")
+    if arguments.with_changes and arguments.worktree is None:
+        raise UsageError("--with-changes has no effect without --worktree")
+    return arguments

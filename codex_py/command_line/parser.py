@@ -108,8 +108,10 @@ class CommandParser(argparse.ArgumentParser):
         word = unknown.split(" ")[0]
         if not word.startswith("-"):
             raise UsageError(f"unexpected argument {word!r}")
-        name = word.partition("=")[0]
-        raise UsageError(f"unknown option {name}.{suggestion(name, self._option_string_actions)}")
+        raise self.unknown_option(word.partition("=")[0])
+
+    def unknown_option(self, name: str) -> UsageError:
+        return UsageError(f"unknown option {name}.{suggestion(name, self._option_string_actions)}")
 
 
 class _RequestHelp(argparse.Action):

@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from codex_py.command_line.arguments import Arguments, SessionTarget
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.target import SessionTarget
 from codex_py.config.config import Config
 from codex_py.config.paths import codex_home, worktrees_folder
 from codex_py.errors import SessionError

@@ -2,10 +2,10 @@ import re
 
 import pytest
 
-from codex_py.cli.arguments import parse_arguments
 from codex_py.cli.commands import COMMANDS, help_text
-from codex_py.command_line.arguments import Arguments, SessionTarget, exec_target, terminal_target
+from codex_py.command_line.arguments import Arguments, parse_arguments
 from codex_py.command_line.parser import CommandParser
+from codex_py.command_line.target import SessionTarget, exec_target, terminal_target
 from codex_py.errors import UsageError
 
 REVIEW = "`codex-py exec review` is not there yet; `codex-py help` lists what is"

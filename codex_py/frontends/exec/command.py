@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 
-from codex_py.command_line.arguments import Arguments, exec_target, require_images
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.target import exec_target, require_images
 from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.streams.standard import OutputStream, is_pipe, read_all
 

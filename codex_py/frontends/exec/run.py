@@ -20,8 +20,9 @@ from codex_py.app.features.output_schema import load_schema
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import TurnResult, open_session
 from codex_py.app.settings import configured_choices
-from codex_py.command_line.arguments import Arguments, SessionTarget
+from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import load_exec_config
+from codex_py.command_line.target import SessionTarget
 from codex_py.errors import CodexError, ExitCode
 from codex_py.filesystem.reading import real_path
 from codex_py.frontends.exec.answers import Answers

@@ -12,9 +12,10 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.input import create_input
 from prompt_toolkit.layout.controls import FormattedTextControl
 
-from codex_py.command_line.arguments import Arguments, require_images, terminal_target
+from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import load_session_config
 from codex_py.command_line.parser import working_folder
+from codex_py.command_line.target import require_images, terminal_target
 from codex_py.config.config import Config
 from codex_py.errors import UsageError
 from codex_py.filesystem.git import for_another_tree

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from prompt_toolkit.input import Input
 
 from codex_py.app.user_programs import user_programs
-from codex_py.command_line.arguments import SessionTarget
+from codex_py.command_line.target import SessionTarget
 from codex_py.config.config import Config
 from codex_py.config.skills import Skill
 from codex_py.errors import CodexError

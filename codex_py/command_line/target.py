@@ -1,0 +1,85 @@
+"""What a session begins with: the words of its command line as a prompt, an earlier thread, or both."""
+
+from collections.abc import Sequence
+
+from codex_py.command_line.arguments import GATES, Arguments
+from codex_py.errors import UsageError
+from codex_py.protocol.frozen import frozen
+
+_OF_EXEC = (
+    *("output_schema", "output_last_message", "json", "agent_events", "answers"),
+    *(*GATES, "ephemeral", "record"),
+)
+"""The options that the terminal does not have, and must not ignore."""
+
+
+@frozen
+class SessionTarget:
+    """What a session begins with: a prompt, an earlier thread, or both."""
+
+    prompt: str | None = None
+    """None, or `-` if the user asked for standard input."""
+    resume: str | None = None
+    """Id or name of a thread."""
+    resume_last: bool = False
+    resume_all: bool = False
+    """With `resume_last` and `pick`: sessions of any folder count."""
+    pick: bool = False
+    """Let the user choose a thread."""
+    fork: bool = False
+    """Continue a copy of the thread."""
+
+
+def exec_target(arguments: Arguments) -> SessionTarget:
+    """Read the words after `exec`: `[PROMPT]`, or `resume` or `fork` with `[SESSION] [PROMPT]`.
+
+    Raises:
+        UsageError: there are too many words or too few, or a command that is not supported.
+    """
+    target = _target(arguments.words[1:], arguments, "`exec resume` and `exec fork`")
+    if target.pick:
+        command = "fork" if target.fork else "resume"
+        raise UsageError(f"say which session to {command}: its id, its name, or --last")
+    return target
+
+
+def terminal_target(arguments: Arguments) -> SessionTarget:
+    """Read `[PROMPT]`, `resume [SESSION] [PROMPT]` or `fork [SESSION] [PROMPT]`.
+
+    Raises:
+        UsageError: there are too many words, or options that only `exec` has.
+    """
+    if name := next((name for name in _OF_EXEC if getattr(arguments, name)), None):
+        raise UsageError(f"--{name.replace('_', '-')} needs `codex-py exec`")
+    return _target(arguments.words, arguments, "`resume` and `fork`")
+
+
+def _target(words: Sequence[str], arguments: Arguments, resuming: str) -> SessionTarget:
+    """The target that these words name, with those after `--`. `resuming`: the commands that have `--last`."""
+    rest = [*words, *arguments.literal_words]
+    if words[:1] not in {("resume",), ("fork",)}:
+        if arguments.last or arguments.all:
+            raise UsageError(f"--last and --all belong to {resuming}")
+        return SessionTarget(_only(rest))
+    command, *rest = rest
+    fork, everywhere = command == "fork", arguments.all
+    if arguments.last:
+        return SessionTarget(_only(rest), resume_last=True, resume_all=everywhere, fork=fork)
+    if not rest:
+        return SessionTarget(pick=True, resume_all=everywhere, fork=fork)
+    return SessionTarget(_only(rest[1:]), resume=rest[0], fork=fork)
+
+
+def require_images(arguments: Arguments, target: SessionTarget) -> None:
+    """Raises a `UsageError` if an image is not there, or is a folder: it may be the prompt."""
+    absent = (path for path in arguments.images if not path.exists() or path.is_dir())
+    if missing := next(absent, None):
+        took = len(arguments.image) > 1 and target.prompt is None
+        hint = ": -i takes every word up to the next option; put the prompt before it, or behind --"
+        raise UsageError(f"there is no image {str(missing)!r}{hint if took else ''}")
+
+
+def _only(words: Sequence[str]) -> str | None:
+    if len(words) > 1:
+        raise UsageError(f"unexpected argument {words[1]!r}; put quotes around the prompt")
+    return words[0] if words else None
