@@ -16,9 +16,8 @@ from typing import Any, Final, Literal, TypeAlias
 from codex_py.config.check import KeyPath
 from codex_py.config.config import Config
 from codex_py.config.edit import TomlValue, changed_text, edit_config, set_in_config
-from codex_py.config.hook_events import read_events
-from codex_py.config.hook_files import HookFile, hook_files
-from codex_py.config.layers import Layers
+from codex_py.config.hook_files import HookFile, hook_files, read_events
+from codex_py.config.layers import merge
 from codex_py.config.tables import HOOK_EVENTS
 from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
@@ -113,7 +112,9 @@ def find_hooks(config: Config, environment: Mapping[str, str]) -> Hooks:
     found: list[Hook] = []
     notes: list[str] = []
     misspelt: list[str] = []
-    states = _states(config.layers)
+    # What the layers say about each hook, by key. A project cannot trust its own.
+    own = merge([layer for layer in config.layers.layers if layer.name != "project"])
+    states = own.get("hooks", {}).get("state", {})
     sources: dict[Path, Path] = {}
     for file in hook_files(config, environment):
         skipped: list[str] = []
@@ -154,16 +155,6 @@ def trust(home: Path, hooks: Sequence[Hook]) -> None:
 def enable(home: Path, hook: Hook, *, enabled: bool) -> None:
     """Switch a hook off, or on again. Raises a `ConfigError`: `config.toml` cannot be changed."""
     set_in_config(home, ("hooks", "state", hook.key, "enabled"), None if enabled else False)
-
-
-def _states(layers: Layers) -> Mapping[str, Mapping[str, Any]]:
-    """What the layers say about each hook, by key. A project cannot trust its own."""
-    entries: dict[str, dict[str, Any]] = {}
-    for layer in reversed(layers.layers):
-        if layer.name != "project":
-            for key, entry in layer.values.get("hooks", {}).get("state", {}).items():
-                entries.setdefault(key, {}).update(entry)
-    return entries
 
 
 def _hooks(
