@@ -58,19 +58,17 @@ def without_effect(values: Mapping[str, Any]) -> tuple[str, ...]:
     return (f"{these} no effect in this version: {', '.join(sorted(names))}.",)
 
 
-def unused_keys(values: Mapping[str, Any]) -> list[KeyPath]:
-    """The settings that have no effect in this version."""
-    return list(_unused(values, KEYS, ()))
-
-
-def _unused(values: Mapping[str, Any], kinds: Table, key: KeyPath) -> Iterator[KeyPath]:
+def unused_keys(
+    values: Mapping[str, Any], kinds: Table = KEYS, key: KeyPath = ()
+) -> Iterator[KeyPath]:
+    """The settings that have no effect in this version, of the table at `key`."""
     for name, value in values.items():
         if (known := setting(kinds, name)) is None:
             continue
         if known.harmless is not None and value not in known.harmless:
             yield (*key, name)
         elif isinstance(known.kind, dict) and isinstance(value, dict):
-            yield from _unused(cast("dict[str, Any]", value), known.kind, (*key, name))
+            yield from unused_keys(cast("dict[str, Any]", value), known.kind, (*key, name))
 
 
 def suggestion(key: KeyPath) -> str | None:

@@ -4,17 +4,17 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeVar
 
 from codex_py.config.budget import Budget, configured_budget
 from codex_py.config.check import kind_of, lookup, without_effect
 from codex_py.config.environment import ShellEnvironmentPolicy
-from codex_py.config.files import read_required_text
+from codex_py.config.files import read_text
 from codex_py.config.gates import GateSettings, configured_gates
 from codex_py.config.layers import SYSTEM_FOLDER, Layers, read_layers
 from codex_py.config.mcp import McpServerConfig, StoreKind, mcp_servers
 from codex_py.config.model_name import fallback_model, named_provider
-from codex_py.config.paths import inside_git
+from codex_py.config.paths import project_root
 from codex_py.config.plugins import Plugin
 from codex_py.config.project_trust import ProjectTrust, Trust
 from codex_py.config.schema import DEFAULTS
@@ -33,8 +33,6 @@ from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 
 _T = TypeVar("_T", SandboxLimits, SandboxPolicy, ShellEnvironmentPolicy)
 
-WebSearchMode: TypeAlias = Literal["disabled", "cached", "indexed", "live"]
-
 
 def value_of(key: str | None = None) -> Any:
     """A field that is the value of a key, by default the one of its own name. `KEYS` has the key's kind, which is the
@@ -51,6 +49,7 @@ class Config:
     cwd: Path
     project_root: Path | None
     inside_git: bool
+    """Judged by the `.git` entries; git is not run."""
     trust: Trust | None
     project_trust: ProjectTrust
     """Whether the files of its `.codex` folders are used, and the contents of those that are."""
@@ -106,7 +105,7 @@ class Config:
     gates: GateSettings
     tool_output_token_limit: int | None = value_of()
     background_terminal_max_timeout_ms: int = value_of("background_terminal_max_timeout")
-    web_search: WebSearchMode
+    web_search: Literal["disabled", "cached", "indexed", "live"]
     web_search_options: Mapping[str, Any]
     """`[tools.web_search]`: `context_size`, `allowed_domains`, `location`."""
     update_plan_enabled: bool | None = value_of("tools.update_plan.enabled")
@@ -114,7 +113,7 @@ class Config:
         "tools.experimental_request_user_input.enabled"
     )
     mcp_servers: Mapping[str, McpServerConfig]
-    mcp_oauth_credentials_store: StoreKind
+    mcp_oauth_credentials_store: StoreKind = value_of()
     mcp_oauth_callback_port: int | None = value_of()
     """To which a browser comes back from a login; None for any free one."""
     mcp_oauth_callback_url: str | None = value_of()
@@ -217,7 +216,7 @@ def _config(layers: Layers) -> Config:
         home=layers.home,
         cwd=layers.cwd,
         project_root=layers.project_root,
-        inside_git=inside_git(layers.cwd),
+        inside_git=project_root(layers.cwd, (".git",)) is not None,
         trust=layers.trust,
         project_trust=layers.project_trust,
         model_fallbacks=_fallbacks(layers, values),
@@ -240,7 +239,6 @@ def _config(layers: Layers) -> Config:
         ),
         web_search_options={} if isinstance(searching, bool) else searching,
         mcp_servers=servers,
-        mcp_oauth_credentials_store=values.get("mcp_oauth_credentials_store", "auto"),
         plugins=layers.plugins,
         features=values.get("features", {}),
         layers=layers,
@@ -290,7 +288,10 @@ def _text(layers: Layers, values: Mapping[str, Any], file_key: str, key: str) ->
     if layer is None:
         return values.get(key)
     root = layers.project_root if layer.name == "project" else None
-    return read_required_text(Path(layer.values[file_key]), file_key, root=root)
+    path = Path(layer.values[file_key])
+    if (text := read_text(path, root=root)) is None:
+        raise ConfigError(f"`{file_key}` names {path}, which does not exist")
+    return text
 
 
 def _approval(value: Any) -> AskForApproval | None:

@@ -55,8 +55,7 @@ def set_in_config(home: Path, key: KeyPath, value: TomlValue) -> bool:
 
     def change(text: str, path: Path) -> str:
         nonlocal found
-        before = lookup(parse_toml(text, path), key)
-        found = before is not None
+        found = lookup(parse_toml(text, path), key) is not None
         return changed_text(text, path, {key: value})
 
     edit_config(home, change)

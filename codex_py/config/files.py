@@ -49,17 +49,6 @@ def read_text(path: Path, *, root: Path | None = None, max_bytes: int = _MAX_BYT
         raise ConfigError(f"{path} cannot be read: {reason}") from error
 
 
-def read_required_text(path: Path, key: str, *, root: Path | None = None) -> str:
-    """The text of a file that a key of the configuration names. `root`: see `open_ordinary`.
-
-    Raises as `read_text` does, and if there is no such file.
-    """
-    text = read_text(path, root=root)
-    if text is None:
-        raise ConfigError(f"`{key}` names {path}, which does not exist")
-    return text
-
-
 @contextmanager
 def as_config_error(path: Path, fault: str) -> Generator[None]:
     """Raise a ConfigError, `{path} cannot be {fault}: …`, in place of an error of the system."""

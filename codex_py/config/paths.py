@@ -59,11 +59,6 @@ def project_root(cwd: Path, markers: Sequence[str]) -> Path | None:
     return None
 
 
-def inside_git(cwd: Path) -> bool:
-    """Whether `cwd` is in a git work tree, judged by the `.git` entries; git is not run."""
-    return project_root(cwd, (".git",)) is not None
-
-
 def folders_between(root: Path | None, cwd: Path) -> tuple[Path, ...]:
     """The folders from the project's root down to `cwd`, both included; `cwd` alone without a root."""
     chain = (cwd, *cwd.parents)

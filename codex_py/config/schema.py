@@ -122,7 +122,7 @@ KEYS: Final[Table] = {
     "parallel_tool_calls": "boolean",
     "web_search": Setting(("disabled", "cached", "indexed", "live"), default="cached"),
     "mcp_servers": {"*": MCP_SERVER},
-    "mcp_oauth_credentials_store": ("auto", "file", "keyring"),
+    "mcp_oauth_credentials_store": Setting(("auto", "file", "keyring"), default="auto"),
     "mcp_oauth_callback_port": "count",
     "mcp_oauth_callback_url": "string",
     "skills": {

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.config.paths import codex_home, folders_between, inside_git, project_root
+from codex_py.config.paths import codex_home, folders_between, project_root
 from codex_py.errors import ConfigError
 from tests.support.repository import make_repository
 
@@ -48,7 +48,7 @@ def test_an_empty_git_folder_is_no_repository(tmp_path: Path):
 def test_a_git_file_counts_as_a_repository(tmp_path: Path):
     (tmp_path / ".git").write_text("gitdir: elsewhere\n", encoding="utf-8")
     (tmp_path / "sub").mkdir()
-    assert inside_git(tmp_path / "sub")
+    assert project_root(tmp_path / "sub", (".git",)) == tmp_path
 
 
 def test_folders_lead_from_the_root_to_the_working_directory():
