@@ -79,6 +79,36 @@ def test_those_that_fail_say_why_and_the_others_work(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+_GREETS = """
+import json, sys
+request = json.loads(input())
+print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": json.loads(sys.argv[1])}), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(
+    ("greeting", "reason"),
+    [
+        ({"protocolVersion": "1999-01-01"}, "Unsupported protocol version from the server"),
+        ({"protocolVersion": 1}, "protocolVersion: Input should be a valid string"),
+    ],
+)
+def test_a_handshake_of_another_protocol_is_told(
+    tmp_path: Path, greeting: dict[str, Any], reason: str
+) -> None:
+    answer = {"capabilities": {}, "serverInfo": {"name": "s", "version": "1"}, **greeting}
+    argv = (sys.executable, "-c", _GREETS, json.dumps(answer))
+    other = ServerSettings(name="s", transport=StdioTransport(argv, tmp_path, dict(os.environ)))
+
+    async def run() -> None:
+        async with started(tmp_path, others=[other]) as it:
+            (warning,) = it.warnings
+            assert warning.startswith(f"MCP server `s` is no MCP server that we know: {reason}")
+
+    asyncio.run(run())
+
+
 def test_a_required_server_that_fails_ends_it_all(tmp_path: Path) -> None:
     async def run() -> None:
         async with started(tmp_path, "dies-at-start", required=True) as it:

@@ -1,7 +1,7 @@
 """Builds the next request of a session. Nothing is sent, and no session file is written or changed."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import prompt_of
 from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
+from codex_py.streams.standard import tell
 
 _NO_PROMPT = "There is no prompt."
 
@@ -31,9 +32,8 @@ async def next_request(
     images: Sequence[Path] = (),
     environment: Mapping[str, str],
     starts_servers: bool,
-    warn: Callable[[str], None],
 ) -> tuple[Sequence[Any], Any]:
-    """Build the first request of a turn. If the history is full, that is the request for its summary. Hooks do not run.
+    """Build the first request of a turn, and print the warnings of the session. If the history is full, that is the request for its summary. Hooks do not run.
 
     Returns the items that the model would see, in the form of the Responses API whatever the provider's API is;
     and the JSON of the request, in the provider's API.
@@ -41,7 +41,6 @@ async def next_request(
     Args:
         prompt: None leaves the prompt out of the input.
         starts_servers: start the MCP servers, whose tools are in the body. They are no part of the input.
-        warn: gets the warnings of the session.
 
     Raises:
         CodexError: the session cannot be opened, or the turn ended before its request.
@@ -54,7 +53,7 @@ async def next_request(
 
     def sink(event: Event) -> None:
         if isinstance(event, ItemCompleted) and isinstance(event.item, ErrorItem):
-            warn(event.item.message)
+            tell(f"Warning: {event.item.message}")
 
     opening = open_session(
         config, options, sink, environment=environment, extensions=[capture.feature]

@@ -13,7 +13,7 @@ from codex_py.command_line.configuration import read_config
 from codex_py.command_line.parser import CommandParser, given
 from codex_py.commands.debug.next_request import next_request
 from codex_py.errors import UsageError
-from codex_py.streams.standard import print_json, tell
+from codex_py.streams.standard import print_json
 
 _OPTIONS: Final = {"overrides", "model", "profile", "sandbox", "cd", "image", "last", "plan"}
 
@@ -43,7 +43,6 @@ def run_prompt_input(argv: Sequence[str], environment: Mapping[str, str]) -> int
         images=[Path(name).absolute() for name in arguments.image],
         environment=environment,
         starts_servers=body,
-        warn=lambda text: tell(f"Warning: {text}"),
     )
     seen, sent = asyncio.run(request)
     return print_json(sent if body else seen, indent=2, ensure_ascii=False)

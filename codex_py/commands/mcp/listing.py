@@ -9,8 +9,8 @@ from typing import Any, Final
 from codex_py.app.features.mcp import McpFeature, server_headers
 from codex_py.app.mcp_login import AuthStatus, auth_statuses
 from codex_py.app.options import SessionOptions, SessionSetup
-from codex_py.command_line.subcommand import command_parser
-from codex_py.commands.mcp.run import mcp_config, parse_name
+from codex_py.command_line.subcommand import command_config, command_parser
+from codex_py.commands.mcp.run import configured_server
 from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ExitCode
@@ -35,7 +35,7 @@ _DESCRIPTION_CHARS = 100
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print all servers, by name; the exit code. It may ask those at an address about logins, for up to 5 s."""
     options = command_parser("--json").parse_args(list(argv))
-    config = mcp_config(options, environment)
+    config = command_config(options, environment)
     servers = dict(sorted(config.mcp_servers.items()))
     if not servers and not options.json:
         return print_out(f"No MCP servers configured yet. {_NONE}\n")
@@ -66,9 +66,8 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print the settings of one server; the exit code."""
-    options = parse_name(command_parser("--json"), argv, "get")
-    name: str = options.name
-    config = mcp_config(options, environment)
+    parser = command_parser("--json")
+    options, name, config = configured_server(parser, argv, environment, "get")
     server, raw = config.mcp_servers[name], config.values["mcp_servers"][name]
     if options.json:
         found = _settings(config, name, *_LISTS)
@@ -150,9 +149,8 @@ def _environment(server: McpServerConfig) -> str:
 
 def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Try a server, even one that is switched off; 0 if it is ready, else 1."""
-    options = parse_name(command_parser("--json"), argv, "test")
-    name: str = options.name
-    config = mcp_config(options, environment)
+    parser = command_parser("--json")
+    options, name, config = configured_server(parser, argv, environment, "test")
     status, warnings = asyncio.run(_tried(config, name, environment))
     # The error is printed by itself.
     warnings = [warning for warning in warnings if not warning.startswith(status.error or "\0")]

@@ -11,7 +11,7 @@ from codex_py.app.features.mcp import server_headers
 from codex_py.app.mcp_login import log_in, log_out
 from codex_py.app.user_programs import user_programs
 from codex_py.command_line.subcommand import command_parser
-from codex_py.commands.mcp.run import mcp_config, parse_name
+from codex_py.commands.mcp.run import configured_server
 from codex_py.streams.standard import OutputStream, print_out, tell
 
 _STDIN = 0
@@ -21,9 +21,7 @@ def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Have the user log in to a server; the exit code."""
     parser = command_parser("--no-browser")
     parser.add_argument("--scopes")
-    options = parse_name(parser, argv, "login")
-    name: str = options.name
-    config = mcp_config(options, environment)
+    options, name, config = configured_server(parser, argv, environment, "login")
     scopes = [scope.strip() for scope in (options.scopes or "").split(",") if scope.strip()]
 
     async def run() -> None:
@@ -45,10 +43,10 @@ def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def run_logout(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Forget the login to a server; the exit code."""
-    options = parse_name(command_parser(), argv, "logout")
-    if log_out(mcp_config(options, environment), options.name):
-        return print_out(f"Removed OAuth credentials for '{options.name}'.\n")
-    return print_out(f"No OAuth credentials stored for '{options.name}'.\n")
+    _, name, config = configured_server(command_parser(), argv, environment, "logout")
+    if log_out(config, name):
+        return print_out(f"Removed OAuth credentials for '{name}'.\n")
+    return print_out(f"No OAuth credentials stored for '{name}'.\n")
 
 
 def _has_browser(environment: Mapping[str, str]) -> bool:

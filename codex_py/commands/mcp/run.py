@@ -37,7 +37,7 @@ def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         allowed = "use letters, numbers, '-', '_', ':', '@', '/', '.'"
         raise CodexError(f"invalid server name '{name}' ({allowed})", code="mcp")
     # Write nothing to a file that cannot be read back.
-    mcp_config(options, environment)
+    command_config(options, environment)
     replaced = put_server(codex_home(environment), name, table)
     earlier = ", in place of the earlier one" if replaced else ""
     text = f"Added global MCP server '{name}'{earlier}.\n"
@@ -95,16 +95,19 @@ def parse_name(parser: CommandParser, argv: Sequence[str], command: str) -> argp
     return options
 
 
-def mcp_config(options: argparse.Namespace, environment: Mapping[str, str]) -> Config:
-    """Print the warnings of this folder's configuration, and return it. A server that the options name is in it.
+def configured_server(
+    parser: CommandParser, argv: Sequence[str], environment: Mapping[str, str], command: str
+) -> tuple[argparse.Namespace, str, Config]:
+    """The options, the name of a server, and the configuration that has it, whose warnings are printed.
 
     Raises:
-        ConfigError: it cannot be used.
+        UsageError: there is no name, or an option is wrong.
+        ConfigError: the configuration cannot be used.
         CodexError: there is no such server.
     """
+    options = parse_name(parser, argv, command)
     config = command_config(options, environment)
-    name = getattr(options, "name", None)
-    if name is not None and name not in config.mcp_servers:
+    if options.name not in config.mcp_servers:
         # The words are Codex's.
-        raise CodexError(f"No MCP server named '{name}' found.", code="mcp")
-    return config
+        raise CodexError(f"No MCP server named '{options.name}' found.", code="mcp")
+    return options, options.name, config
