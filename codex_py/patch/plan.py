@@ -3,13 +3,12 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Generic, Literal, Self, TypeVar
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.change import Entry, FileChange, patched_files
+from codex_py.patch.files.change import Entry, FileChange, patched_files, where_written
 from codex_py.patch.files.commit import Committed, commit
 from codex_py.patch.files.handles import join
 from codex_py.patch.files.journal import Journal
@@ -81,31 +80,34 @@ class PatchPlan:
         self.conflicts = tuple(findings.conflicts)
         self.emptied = tuple(emptied)
         """Absolute, real paths of directories that go too, the innermost first."""
-        self.locations = {Path(file.location) for file in (*files, *only_read)}
-        """Where the files that are changed, or whose contents go into others, really are. Absolute."""
         self._named = named
         self._files = files
+        self._only_read = only_read
 
     @cached_property
     def changes(self) -> list[PatchedFile]:
         """In the order of the patch."""
         return patched_files(self._files)
 
+    @property
+    def links(self) -> list[PatchedFile]:
+        """The changes that make symbolic links, or change them. Most patches have none."""
+        made = patched_files([file for file in self._files if file.is_link])
+        return [change for change in made if change.link is not None]
+
+    @cached_property
+    def locations(self) -> set[Path]:
+        """Where the files that are changed, or whose contents go into others, really are. Absolute."""
+        return {Path(file.location) for file in (*self._files, *self._only_read)}
+
     def changes_by_place(self, outside: Collection[Path]) -> list[PatchedFile]:
         """The `changes`; those of these `locations` named by them, and not by links that lead there."""
-        real = {Path(f.path): place for f in self._files if (place := Path(f.location)) in outside}
-        return [
-            replace(
-                change,
-                path=real.get(change.path, change.path),
-                move_to=change.move_to and real.get(change.move_to, change.move_to),
-            )
-            for change in self.changes
-        ]
+        return where_written(self.changes, [f for f in self._files if Path(f.location) in outside])
 
     def refused(self, writable: Callable[[str], bool]) -> list[Path]:
         """The `locations` that may not be touched, sorted. A file that the patch copies counts as well."""
-        return sorted(path for path in self.locations if not writable(str(path)))
+        places = {file.location for file in (*self._files, *self._only_read)}
+        return sorted(Path(place) for place in places if not writable(place))
 
     def checked(self, writable: Callable[[str], bool] | None) -> Self:
         """The plan itself; a `PatchError` of kind `refused` if it does not keep to what may be written."""

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,19 +70,19 @@ class Reject(NamedTuple):
     """One reason for each of them."""
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Findings:
     """The results of planning a patch, apart from the changes."""
 
-    notes: list[str] = field(default_factory=list[str])
-    """A sentence for each thing that the author of the patch may want to check."""
-    hunks: list[HunkReport] = field(default_factory=list[HunkReport])
-    """In the order of the patch."""
-    rejects: list[Reject] = field(default_factory=list[Reject])
-    """The parts that are left out, if that was asked for."""
-    conflicts: list[Path] = field(default_factory=list[Path])
-    """Absolute paths of files that will have conflict markers in them."""
-    failures: list[PatchError] = field(default_factory=list[PatchError])
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        """A sentence for each thing that the author of the patch may want to check."""
+        self.hunks: list[HunkReport] = []
+        """In the order of the patch."""
+        self.rejects: list[Reject] = []
+        """The parts that are left out, if that was asked for."""
+        self.conflicts: list[Path] = []
+        """Absolute paths of files that will have conflict markers in them."""
+        self.failures: list[PatchError] = []
 
     def raise_failures(self) -> None:
         """Raise a `PatchError` that tells of all failures, if there are any."""

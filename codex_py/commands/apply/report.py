@@ -64,7 +64,7 @@ class Report:
             committed: None where the patch was only checked.
             rejects: the `.rej` files that were written, one for each of the plan's rejects.
         """
-        links = (note for change in plan.changes if (note := _link_note(change, cwd)))
+        links = [_link_note(change, cwd) for change in plan.links]
         for note in (*plan.notes, *links, *(committed.notes if committed else ())):
             self.note(note)
         reasons = [reason for reject in plan.rejects for reason in reject.reasons]
@@ -125,11 +125,10 @@ class Report:
         self._stderr.write_text(f"{printable(sentence)}\n")
 
 
-def _link_note(change: PatchedFile, cwd: Path) -> str | None:
-    if change.link is None:
-        return None
+def _link_note(change: PatchedFile, cwd: Path) -> str:
     path = change.destination
-    is_inside = Path(os.path.realpath(path.parent / change.link)).is_relative_to(cwd.resolve())
+    target = os.path.realpath(path.parent / (change.link or ""))
+    is_inside = Path(target).is_relative_to(cwd.resolve())
     name = path.relative_to(cwd) if path.is_relative_to(cwd) else path
     outside = "" if is_inside else f", outside of {cwd}"
     return f"{name} is a symbolic link to {change.link}{outside}."

@@ -110,7 +110,8 @@ def _apply(options: _Options, environment: Mapping[str, str], report: Report) ->
         is_written = True
         committed = plan.commit(journal)
         report.committed(committed)
-        return report.fitting(plan, cwd, committed, _write_rejects(plan, cwd, report))
+        rejects = _write_rejects(plan, cwd, report) if plan.rejects else []
+        return report.fitting(plan, cwd, committed, rejects)
     except PatchError as error:
         if error.kind == "empty":
             error = PatchError("the patch is empty: no files were modified", kind="empty")

@@ -7,6 +7,7 @@ is taken for a hint where the file has no such line.
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from codex_py.errors import PatchError
@@ -64,14 +65,14 @@ def _written(lines: list[str], terminators: list[str], changes: list[_Change]) -
     end = terminators[0] if terminators and terminators[0] else "\n"
     if terminators and not terminators[-1]:
         terminators[-1] = end
-    kept = [line + terminator for line, terminator in zip(lines, terminators, strict=True)]
     written: list[str] = []
     at = 0
-    for change in changes:
-        written += kept[at : change.start]
+    for change in [*changes, _Change(len(lines), 0, ())]:
+        kept = zip(lines[at : change.start], terminators[at : change.start], strict=True)
+        written += chain.from_iterable(kept)
         written += [line + end for line in change.lines]
         at = change.start + change.length
-    return "".join([*written, *kept[at:]])
+    return "".join(written)
 
 
 class _Editor:

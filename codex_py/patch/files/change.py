@@ -5,8 +5,8 @@ A `FileChange` is the fate of one directory entry; an `Entry` is all that belong
 
 import stat
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum, auto
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -164,6 +164,19 @@ def patched_files(changes: Sequence[FileChange]) -> list[PatchedFile]:
             path, modes = Path(change.path), (change.old_mode, change.new_mode)
             files.append(PatchedFile(path, kind, None, change.old, change.new, None, *modes))
     return files
+
+
+def where_written(files: Iterable[PatchedFile], changes: Iterable[FileChange]) -> list[PatchedFile]:
+    """The files, those of these changes without links in their paths."""
+    places = {Path(change.path): Path(change.location) for change in changes}
+    return [
+        replace(
+            file,
+            path=places.get(file.path, file.path),
+            move_to=file.move_to and places.get(file.move_to, file.move_to),
+        )
+        for file in files
+    ]
 
 
 class State(StrEnum):

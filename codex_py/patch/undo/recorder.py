@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.patch.diff.turn_diff import NetChanges
-from codex_py.patch.files.change import TurnOfEntry
+from codex_py.patch.files.change import TurnOfEntry, where_written
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.copies.changes import changes_between
@@ -23,7 +23,7 @@ from codex_py.patch.undo.copies.snapshots import Snapshot, snapshots_of
 from codex_py.patch.undo.copies.store import SnapshotError
 from codex_py.patch.undo.entries import Entries
 from codex_py.patch.undo.running_turns import RunningTurn, TurnRecord, recover_turns
-from codex_py.patch.undo.turn_entry import turn_entry, where_written
+from codex_py.patch.undo.turn_entry import turn_entry
 from codex_py.protocol.patched_file import PatchedFile
 
 _TRY_AGAIN_S: Final = 24 * 3600
@@ -110,7 +110,8 @@ class TurnRecorder:
             with suppress(DamagedEntry):
                 entry = self._journal.read(number, with_contents=False)
                 self._folders += entry.made
-                files = where_written(files, entry)
+                # As those of copies are. Later, links may lead elsewhere.
+                files = where_written(files, entry.changes)
         (self._net if self._running is None else self._later).add(files)
 
     def will_run(self, *, is_confined: bool) -> None:

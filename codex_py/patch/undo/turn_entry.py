@@ -46,16 +46,3 @@ def _change(file: PatchedFile) -> FileChange:
         mode=None if mode is None or is_link else stat.S_IMODE(mode),
         fate="removed" if file.new is None else "link" if is_link else "file",
     )
-
-
-def where_written(files: Sequence[PatchedFile], entry: Entry) -> list[PatchedFile]:
-    """The files of a patch without links in their paths, as those of copies are. Later, links may lead elsewhere."""
-    places = {Path(change.path): Path(change.location) for change in entry.changes}
-    return [
-        replace(
-            file,
-            path=places.get(file.path, file.path),
-            move_to=file.move_to and places.get(file.move_to, file.move_to),
-        )
-        for file in files
-    ]

@@ -7,7 +7,6 @@ that ends with a change instead of context belongs at the end of the file, if it
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from io import BytesIO
 from itertools import chain, product
@@ -22,15 +21,14 @@ _TRIED = sorted(product(range(_MAX_FUZZ + 1), Level), key=lambda tried: tried[1]
 """Lines of context to ignore, and other differences: first all that is exact, then less fuzz before more."""
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Applied:
+class Applied(NamedTuple):
     """The result of applying the hunks of one file."""
 
-    data: bytes = b""
+    data: bytes
     """The file after the hunks that fit."""
-    reports: list[HunkReport] = field(default_factory=list[HunkReport])
+    reports: list[HunkReport]
     """One for each hunk."""
-    failures: list[tuple[DiffHunk, str]] = field(default_factory=list[tuple[DiffHunk, str]])
+    failures: list[tuple[DiffHunk, str]]
     """The hunks that do not fit, and why."""
 
 
@@ -57,7 +55,7 @@ def apply_hunks(data: bytes, hunks: Sequence[DiffHunk], path: str, *, strict: bo
             alone has to be at that end of the file.
     """
     applied = _applied_as_written(data, hunks, path)
-    return applied or _Applier(list(BytesIO(data)), hunks, path, strict).run()
+    return applied or _Applier(list(BytesIO(data)), hunks, path, strict=strict).run()
 
 
 def _applied_as_written(data: bytes, hunks: Sequence[DiffHunk], path: str) -> Applied | None:
@@ -65,7 +63,7 @@ def _applied_as_written(data: bytes, hunks: Sequence[DiffHunk], path: str) -> Ap
 
     Most diffs are like that, and then the file need not be cut into lines.
     """
-    applied = Applied()
+    reports: list[HunkReport] = []
     written: list[bytes] = []
     at = line = 0
     for number, hunk in enumerate(hunks, 1):
@@ -79,23 +77,21 @@ def _applied_as_written(data: bytes, hunks: Sequence[DiffHunk], path: str) -> Ap
             return None
         written += (data[at:start], *hunk.new)
         at, line = end, line + len(hunk.old)
-        applied.reports.append(HunkReport(path, number, hunk.line, hunk.at + 1, 0))
-    applied.data = b"".join([*written, data[at:]])
-    return applied
+        reports.append(HunkReport(path, number, hunk.line, hunk.at + 1, 0))
+    return Applied(b"".join([*written, data[at:]]), reports, [])
 
 
-@dataclass(eq=False, repr=False)
 class _Applier:
-    lines: list[bytes]
-    hunks: Sequence[DiffHunk]
-    path: str
-    strict: bool
-    cursor: int = 0
-    carried: int = 0
-    """Lines from its own line number to the place of the last hunk."""
+    def __init__(
+        self, lines: list[bytes], hunks: Sequence[DiffHunk], path: str, *, strict: bool
+    ) -> None:
+        self.lines, self.hunks, self.path, self.strict = lines, hunks, path, strict
+        self.cursor = 0
+        self.carried = 0
+        """Lines from its own line number to the place of the last hunk."""
 
     def run(self) -> Applied:
-        applied = Applied()
+        reports, failures = list[HunkReport](), list[tuple[DiffHunk, str]]()
         lines, written = self.lines, list[bytes]()
         for number, hunk in enumerate(self.hunks, 1):
             place = self._place(hunk)
@@ -103,10 +99,10 @@ class _Applier:
             if place is None or reason is not None:
                 if reason is None:
                     reason = f"(line {hunk.line} of the patch) does not fit at line {hunk.at + 1}."
-                    if len(applied.failures) < MAX_EXPLAINED:
+                    if len(failures) < MAX_EXPLAINED:
                         reason += f" {self._explained(hunk)}"
-                applied.failures.append((hunk, f"{self.path}: hunk {number} {reason}"))
-                applied.reports.append(HunkReport(self.path, number, hunk.line, None))
+                failures.append((hunk, f"{self.path}: hunk {number} {reason}"))
+                reports.append(HunkReport(self.path, number, hunk.line, None))
                 continue
             length = len(hunk.old) - place.skipped - place.cut
             written += lines[self.cursor : place.start]
@@ -119,12 +115,11 @@ class _Applier:
             first = 1 - place.skipped
             also_at = tuple([start + first for start in place.others])
             where = (place.start + first, self.carried, place.fuzz, place.level, also_at)
-            applied.reports.append(HunkReport(self.path, number, hunk.line, *where))
+            reports.append(HunkReport(self.path, number, hunk.line, *where))
         written += lines[self.cursor :]
         # Where the file is another than the diff says, a line without an end may come before others.
         ended = [line if line.endswith(b"\n") else line + b"\n" for line in written[:-1]]
-        applied.data = b"".join([*ended, *written[-1:]])
-        return applied
+        return Applied(b"".join([*ended, *written[-1:]]), reports, failures)
 
     @cached_property
     def _index(self) -> LineIndex:

@@ -1,10 +1,13 @@
 """Compares two copies of a work tree."""
 
+import fcntl
+import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
-from codex_py.patch.undo.copies.own_files import OwnFiles
 from codex_py.patch.undo.copies.snapshots import Snapshot, usual_modes
 from codex_py.patch.undo.copies.store import Store
 from codex_py.protocol.patched_file import PatchedFile
@@ -25,7 +28,7 @@ class Changes(NamedTuple):
 
 def changes_between(store: Store, old: Snapshot, new: Snapshot) -> Changes:
     """The differences between two copies, without the files that this process writes. Raises a `SnapshotError`."""
-    root, own = store.root, OwnFiles()
+    root, own = store.root, _open_for_writing()
     unkept = {name for name, _ in set(old.unkept.items()) ^ set(new.unkept.items())}
     found, folders = _differences(store, old, new)
     found |= _with_new_modes(store, old, new, found)
@@ -36,7 +39,7 @@ def changes_between(store: Store, old: Snapshot, new: Snapshot) -> Changes:
         if any(mode and name not in blobs for mode, name in sides):
             unkept.add(path)
             continue
-        if root / path in own:
+        if _identity(root / path) in own:
             continue
         # git keeps one of the permission bits.
         old_mode, new_mode = (
@@ -49,7 +52,7 @@ def changes_between(store: Store, old: Snapshot, new: Snapshot) -> Changes:
         file = PatchedFile.of(root / path, before, after, old_mode=old_mode, new_mode=new_mode)
         files.append(file)
     paths = [root / path for path in sorted(unkept)]
-    return Changes(files, folders, [str(path) for path in paths if path not in own])
+    return Changes(files, folders, [str(path) for path in paths if _identity(path) not in own])
 
 
 def _differences(store: Store, old: Snapshot, new: Snapshot) -> tuple[dict[str, _Sides], list[str]]:
@@ -87,3 +90,23 @@ def _with_new_modes(
             mode, _, blob = meta.split()
             found[name] = [(int(mode, 8), blob)] * 2
     return found
+
+
+def _open_for_writing() -> set[tuple[int, int]]:
+    """The files that this process writes, such as a log that its output leads to. None are known without `/dev/fd`."""
+    found: set[tuple[int, int]] = set()
+    with suppress(OSError):
+        for descriptor in map(int, os.listdir("/dev/fd")):  # noqa: PTH208
+            with suppress(OSError):
+                status = os.fstat(descriptor)
+                access = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE
+                if stat.S_ISREG(status.st_mode) and access != os.O_RDONLY:
+                    found.add((status.st_dev, status.st_ino))
+    return found
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    with suppress(OSError):
+        status = path.lstat()
+        return status.st_dev, status.st_ino
+    return None
