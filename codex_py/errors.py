@@ -208,6 +208,16 @@ class StreamError(ModelError):
         self.started = started
         self.local = local
 
+    @classmethod
+    def broke_off(cls, cause: str, *, code: str = "disconnected") -> "StreamError":
+        """A response that began, and did not come to its end."""
+        return cls(
+            f"stream disconnected before completion: {cause}",
+            code=code,
+            exit_code=ExitCode.UNAVAILABLE,
+            started=True,
+        )
+
 
 class MalformedItem(ModelError):
     code = "malformed_item"

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import httpx
 
-from codex_py.errors import ExitCode, ModelError, StreamError
+from codex_py.errors import ModelError, StreamError
 
 MAX_EVENT_BYTES = 64 * 1024 * 1024
 """What one event, or a plain JSON body, may take: a server that sends no end must not fill the memory."""
@@ -52,11 +52,11 @@ async def server_sent_events(
         if events := splitter.feed(b"", final=True):
             yield events
     except httpx.ReadTimeout as error:
-        raise _disconnected("idle timeout waiting for SSE", code="idle_timeout") from error
+        raise StreamError.broke_off("idle timeout waiting for SSE", code="idle_timeout") from error
     except httpx.DecodingError as error:
         raise ModelError(str(error), code="packed", status=response.status_code) from error
     except (httpx.RequestError, httpx.StreamError) as error:
-        raise _disconnected(str(error) or type(error).__name__) from error
+        raise StreamError.broke_off(str(error) or type(error).__name__) from error
 
 
 class _Splitter:
@@ -140,23 +140,14 @@ class _Bounds:
         """Count what was read; raises a `StreamError` if it is too much, or no event has come for too long."""
         self._bytes += size_bytes
         if self._bytes - self._bytes_before_event > MAX_EVENT_BYTES:
-            raise _disconnected(
+            raise StreamError.broke_off(
                 f"an event is larger than {MAX_EVENT_BYTES} bytes", code="event_too_large"
             )
         if self._bytes > MAX_RESPONSE_BYTES:
-            raise _disconnected(
+            raise StreamError.broke_off(
                 f"the response is larger than {MAX_RESPONSE_BYTES} bytes", code="response_too_large"
             )
         if time.monotonic() - self._event_at > self._max_quiet_s:
-            raise _disconnected(
+            raise StreamError.broke_off(
                 f"no event for {self._max_quiet_s:.0f} s, only signs of life", code="idle_timeout"
             )
-
-
-def _disconnected(cause: str, *, code: str = "disconnected") -> StreamError:
-    return StreamError(
-        f"stream disconnected before completion: {cause}",
-        code=code,
-        exit_code=ExitCode.UNAVAILABLE,
-        started=True,
-    )

@@ -14,7 +14,7 @@ from codex_py.http.sse import server_sent_events
 from codex_py.http.transport import LOCATION, SENT
 from codex_py.model.auth import Key
 from codex_py.model.error_body import plain_line
-from codex_py.model.failures import http_failure, unfinished
+from codex_py.model.failures import http_failure
 from codex_py.model.providers import Provider
 from codex_py.protocol.addresses import shown_url
 from codex_py.protocol.items import ResponseItem
@@ -166,7 +166,11 @@ class HttpModelClient:
             return error
         text = f"the answer of {self._shown_url} is {other or 'empty'} ({plain_line(kind)}){self._advice}"
         # A server in trouble may answer with nothing, and another attempt may succeed.
-        return ModelError(text, code="not_a_stream", status=200) if other else unfinished(text)
+        return (
+            ModelError(text, code="not_a_stream", status=200)
+            if other
+            else StreamError.broke_off(text)
+        )
 
     def _not_answered(self, error: httpx.TransportError) -> StreamError:
         cause = str(error) or type(error).__name__

@@ -215,16 +215,6 @@ def too_many_items() -> ModelError:
     )
 
 
-def unfinished(cause: str) -> StreamError:
-    """A stream that broke off."""
-    return StreamError(
-        f"stream disconnected before completion: {cause}",
-        code="disconnected",
-        exit_code=ExitCode.UNAVAILABLE,
-        started=True,
-    )
-
-
 def _named(error: ServerError) -> tuple[str | None, _Kind | None]:
     """The name that decides what an error is, and what it is; twice None where no name is known."""
     names = [name for name in (error.code, error.type) if name in _KINDS]

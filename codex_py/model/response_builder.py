@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any, Literal, TypeAlias
 
-from codex_py.errors import ModelError
-from codex_py.model.failures import MAX_ITEMS, too_many_items, unfinished
+from codex_py.errors import ModelError, StreamError
+from codex_py.model.failures import MAX_ITEMS, too_many_items
 from codex_py.model.freeform import freeform_names, unwrapped_item
 from codex_py.model.provider_data import Maker
 from codex_py.protocol import stream
@@ -107,7 +107,7 @@ class ResponseBuilder:
         self._count += 1
         self._open.append(piece)
         if kind != "opaque":
-            self._events.append(stream.OutputItemAdded(piece.index, kind))
+            self._events.append(stream.OutputItemAdded())
         return piece
 
     def write(self, piece: Piece, delta: str) -> None:
@@ -201,7 +201,7 @@ class BuildingDecoder:
     def _complete(self, usage: stream.Usage, *, end_turn: bool | None = None) -> None:
         """End the response, unless a call in it has no name."""
         if any(piece.is_nameless for piece in self._out.pieces):
-            self._fail(unfinished("a call came without a name"))
+            self._fail(StreamError.broke_off("a call came without a name"))
         else:
             self.finished = True
             self._out.complete(usage, end_turn=end_turn)

@@ -122,10 +122,7 @@ class Created:
 
 @frozen
 class OutputItemAdded:
-    """An item was announced, or its first delta came unannounced."""
-
-    output_index: int
-    item_type: str
+    """An item was announced, or its first delta came unannounced: from here on, the model has written something."""
 
 
 @frozen

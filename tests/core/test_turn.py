@@ -370,7 +370,7 @@ def test_reasoning_of_a_call_that_is_sent_again_is_not_kept_twice() -> None:
 
 
 def test_items_done_out_of_order_enter_history_in_the_order_of_the_response() -> None:
-    announce = [OutputItemAdded(i, "x") for i in range(3)]
+    announce = [OutputItemAdded()] * 3
     _, model = asyncio.run(
         play(
             [*announce, calls("b", index=1), calls("c", index=2), says("first", 0), completed()],

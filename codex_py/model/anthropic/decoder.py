@@ -5,9 +5,9 @@ Specification: https://docs.anthropic.com/en/docs/build-with-claude/streaming.
 
 from collections.abc import Collection
 
-from codex_py.errors import ModelError
+from codex_py.errors import ModelError, StreamError
 from codex_py.model.error_body import plain_line
-from codex_py.model.failures import incomplete, stream_failure, unfinished
+from codex_py.model.failures import incomplete, stream_failure
 from codex_py.model.provider_data import Maker
 from codex_py.model.response_builder import BuildingDecoder, Kind, Piece
 from codex_py.protocol.json_fields import (
@@ -59,7 +59,7 @@ class AnthropicDecoder(BuildingDecoder):
         if self._stop_reason:
             self._finish()
         else:
-            self._fail(unfinished("stream closed before message_stop"))
+            self._fail(StreamError.broke_off("stream closed before message_stop"))
 
     def _take(self, event: JsonObject) -> None:
         index = integer_field(event, "index") or 0

@@ -7,9 +7,9 @@ index of a call, send arguments whole or in pieces, and name the reason of the e
 from collections.abc import Collection
 from typing import Any, cast
 
-from codex_py.errors import ModelError
+from codex_py.errors import ModelError, StreamError
 from codex_py.model.chat.messages import THINK_TAG
-from codex_py.model.failures import incomplete, stream_failure, unfinished
+from codex_py.model.failures import incomplete, stream_failure
 from codex_py.model.provider_data import Maker
 from codex_py.model.response_builder import BuildingDecoder, Piece, ResponseBuilder
 from codex_py.protocol.json_fields import (
@@ -164,7 +164,7 @@ class ChatDecoder(BuildingDecoder):
         self._flush_head()
         usage = _usage(self._usage)
         if reason is None and (cause.startswith("stream") or self._out.is_empty):
-            self._fail(unfinished(cause))
+            self._fail(StreamError.broke_off(cause))
         elif reason in _FILTERED:
             self._fail(incomplete("content_filter"))
         elif reason == "length":

@@ -7,8 +7,8 @@ items from deltas, or from the terminal response alone.
 
 from collections.abc import Collection, Sequence
 
-from codex_py.errors import MalformedItem, ModelError
-from codex_py.model.failures import incomplete, stream_failure, unfinished
+from codex_py.errors import MalformedItem, ModelError, StreamError
+from codex_py.model.failures import incomplete, stream_failure
 from codex_py.model.freeform import unwrapped_item
 from codex_py.model.provider_data import Maker
 from codex_py.model.responses.slot import CALLS, Slot, kind_of_item
@@ -80,7 +80,7 @@ class ResponsesDecoder:
 
     def end(self) -> Sequence[stream.ResponseEvent]:
         if not self.finished:
-            self._fail(unfinished("stream closed before response.completed"))
+            self._fail(StreamError.broke_off("stream closed before response.completed"))
         if self._failure is not None:
             raise self._failure
         return ()
@@ -144,7 +144,7 @@ class ResponsesDecoder:
     def _report(self, slot: Slot) -> None:
         if not slot.is_reported:
             slot.is_reported = True
-            self._out.append(stream.OutputItemAdded(slot.index, slot.kind))
+            self._out.append(stream.OutputItemAdded())
 
     def _give_out(self, slot: Slot, item: JsonObject) -> None:
         item = unwrapped_item(item, self._wrapped) if self._wrapped else item
@@ -191,7 +191,9 @@ class ResponsesDecoder:
                 if item is not None:
                     self._give_out(slot, {**item, "status": "incomplete"} if cut else item)
                 elif slot.kind in CALLS:
-                    failure = failure or unfinished(f"a {slot.kind} was announced and never sent")
+                    failure = failure or StreamError.broke_off(
+                        f"a {slot.kind} was announced and never sent"
+                    )
             except MalformedItem as error:
                 failure = failure or error
         self.finished, self._failure = True, failure

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from html import unescape
+from itertools import count
 
 from codex_py.errors import ModelError
 from codex_py.model.provider_data import Maker
@@ -65,10 +66,6 @@ class TextToolsDecoder:
                 case stream.OutputTextDelta(index, delta):
                     if shown := self._shown(delta):
                         out.append(stream.OutputTextDelta(index * _PLACES, shown))
-                case stream.OutputItemAdded(index, kind):
-                    # Whether there is a message besides its calls is known at its end.
-                    if kind != "message":
-                        out.append(stream.OutputItemAdded(index * _PLACES, kind))
                 case stream.OutputItemDone(index, Message(role="assistant") as item):
                     out += self._message(index * _PLACES, item)
                 case stream.OutputItemDone(index, item):
@@ -102,7 +99,7 @@ class TextToolsDecoder:
             read = read_message(item.text, self._specs, self._tag, self._is_quoted)
             self._mistake = self._mistake or read.problem
         if read is None or not read.calls:
-            return [stream.OutputItemAdded(index, "message"), stream.OutputItemDone(index, item)]
+            return [stream.OutputItemDone(index, item)]
         if len(read.calls) >= _PLACES:
             raise ModelError(
                 f"the message has more than {_PLACES - 1} calls", code="response_too_large"
@@ -112,12 +109,8 @@ class TextToolsDecoder:
             part: JsonObject = {"type": "output_text", "text": read.text, "annotations": []}
             said: JsonObject = {"type": "message", "role": "assistant", "content": [part]}
             items.insert(0, parse_item(self._maker.marked(said)))
-        self._held += [
-            stream.OutputItemDone(place, found) for place, found in enumerate(items, index)
-        ]
-        return [
-            stream.OutputItemAdded(place, found.type) for place, found in enumerate(items, index)
-        ]
+        self._held += map(stream.OutputItemDone, count(index), items)
+        return []
 
     def _item(self, call: TextCall) -> ResponseItem:
         kind, field = (

@@ -57,7 +57,7 @@ def test_an_unwrapped_item_is_the_item_of_its_event() -> None:
         [("response.created", {"id": "r"}), ("response.output_item.done", CALL), END]
     ) == [
         Created(),
-        OutputItemAdded(0, "function_call"),
+        OutputItemAdded(),
         OutputItemDone(0, parse_item(CALL)),
         DONE,
     ]
@@ -73,7 +73,7 @@ def test_deltas_without_a_type_are_those_of_the_item_before_them() -> None:
         ("response.output_item.done", NO_ARGUMENTS),
     ]
     assert answer([*events, END]) == [
-        OutputItemAdded(0, "function_call"),
+        OutputItemAdded(),
         OutputItemDone(0, parse_item(CALL)),
         DONE,
     ]
