@@ -30,7 +30,7 @@ _MARK = re.compile(
 )
 _NAME = re.compile(r"""\bname\s*=\s*["']?([^"'\s>]+)""")
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*)\]\]>\s*", re.DOTALL)
-_CHILD = re.compile(r"\s*<(\w+)>")
+_CHILD = re.compile(r"\s*<(\w+)>(.*?)</\1>", re.DOTALL)
 
 ANY_TAG = r"tool_[0-9a-f]{8}"
 """A pattern for the tags of all sessions."""
@@ -195,15 +195,11 @@ def _is_json(body: str) -> bool:
 
 def _from_children(body: str, spec: ToolSpec | None) -> str | None:
     """Arguments written as `<name>value</name>`, as JSON; None for another body."""
-    children: list[tuple[str, str]] = []
+    children: dict[str, str] = {}
     place = 0
     while (child := _CHILD.match(body, place)) is not None:
-        closing = f"</{child[1]}>"
-        end = body.find(closing, child.end())
-        if end < 0:
-            return None
-        children.append((child[1], body[child.end() : end].strip("\n")))
-        place = end + len(closing)
+        children[child[1]] = child[2].strip("\n")
+        place = child.end()
     if not children or body[place:].strip():
         return None
     properties: Mapping[str, Any] = (
@@ -213,6 +209,6 @@ def _from_children(body: str, spec: ToolSpec | None) -> str | None:
         name: text
         if properties.get(name, {}).get("type") in (None, "string")
         else json_or(text, text)
-        for name, text in children
+        for name, text in children.items()
     }
     return json.dumps(values, ensure_ascii=False)
