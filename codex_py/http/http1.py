@@ -16,7 +16,7 @@ MAX_HEAD_BYTES = 65_536
 _MAX_LINE_BYTES = 8_192
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
-_STATUS_LINE = re.compile(rb"HTTP/(1\.[01]) ([1-9][0-9]{2})(?: ([^\x00\r\n]*))?")
+_STATUS_LINE = re.compile(rb"HTTP/(1\.[01]) ([1-9][0-9]{2})(?: [^\x00\r\n]*)?")
 _FIELD_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00\r\n]*)")
 _FOLDED_LINE = re.compile(rb"\r?\n[ \t]+")
 _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
@@ -27,7 +27,6 @@ class Head:
     version: bytes
     """`1.1` or `1.0`."""
     status: int
-    reason: bytes
     headers: list[tuple[bytes, bytes]]
     """In order, names as they came, values stripped."""
 
@@ -109,7 +108,7 @@ def split_head(data: bytes) -> tuple[Head, bytes] | None:
         if field is None:
             raise httpx.RemoteProtocolError(f"illegal header line: {line[:80]!r}")
         headers.append((field[1], field[2].strip(b" \t")))
-    return Head(status[1], int(status[2]), status[3] or b"", headers), data[end.end() :]
+    return Head(status[1], int(status[2]), headers), data[end.end() :]
 
 
 def body_of(head: Head, method: str) -> Body:

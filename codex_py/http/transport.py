@@ -205,10 +205,6 @@ class BulkTransport(httpx.AsyncBaseTransport):
             head.status,
             headers=head.headers,
             stream=_ResponseStream(content(), release),
-            extensions={
-                "http_version": b"HTTP/" + head.version,
-                "reason_phrase": head.reason,
-            },
         )
 
 

@@ -13,12 +13,12 @@ from codex_py.http.http1 import (
 
 
 def head(*headers: tuple[bytes, bytes], status: int = 200, version: bytes = b"1.1") -> Head:
-    return Head(version, status, b"OK", list(headers))
+    return Head(version, status, list(headers))
 
 
 def test_a_head_is_split_from_what_follows() -> None:
     data = b"HTTP/1.1 200 OK\r\nContent-Type:  text/plain \r\nX-Empty:\r\n\r\nbody"
-    expected = Head(b"1.1", 200, b"OK", [(b"Content-Type", b"text/plain"), (b"X-Empty", b"")])
+    expected = Head(b"1.1", 200, [(b"Content-Type", b"text/plain"), (b"X-Empty", b"")])
     assert split_head(data) == (expected, b"body")
 
 
@@ -29,7 +29,7 @@ def test_an_unfinished_head_is_none(size: int) -> None:
 
 def test_bare_line_feeds_no_reason_and_folded_lines_are_read() -> None:
     data = b"HTTP/1.0 404\nX-Long: one\n  two\n\nrest"
-    assert split_head(data) == (Head(b"1.0", 404, b"", [(b"X-Long", b"one two")]), b"rest")
+    assert split_head(data) == (Head(b"1.0", 404, [(b"X-Long", b"one two")]), b"rest")
 
 
 @pytest.mark.parametrize(
