@@ -34,7 +34,7 @@ from codex_py.model.providers import (
 )
 from codex_py.model.tape.transports import RecordingTransport, ReplayTransport
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS, LOCAL_PROVIDERS
-from codex_py.protocol.stream import ModelClient, OutputTextDelta, ReasoningDelta, Wire
+from codex_py.protocol.stream import ModelClient, Wire
 from codex_py.version import __version__
 
 _DEFAULT: Final = DEFAULTS["model"]
@@ -218,9 +218,8 @@ class ModelClients:
 
 
 def _wire(provider: Provider, maker: Maker, session_id: str, options: SessionOptions) -> Wire:
-    watched = (OutputTextDelta, ReasoningDelta) if options.text_deltas else ()
     make = load(WIRES[provider.wire_api])
-    wire: Wire = make(watched=watched, maker=maker, profile=provider.profile)
+    wire: Wire = make(deltas=options.text_deltas, maker=maker, profile=provider.profile)
     if provider.profile.tools == "text":
         replayed = options.replay is not None or isinstance(options.transport, ReplayTransport)
         make = load(TEXT_TOOLS)

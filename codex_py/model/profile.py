@@ -1,12 +1,11 @@
 """The quirks of a provider's API: `[model_providers.<id>.profile]`. Wires read it; none knows a provider by name."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal, cast
 
 from codex_py.model.provider_data import Maker
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.stream import OutputTextDelta, ReasoningDelta, ResponseEvent
 
 
 @frozen(kw_only=True)
@@ -71,16 +70,16 @@ class ProfiledWire:
 
     def __init__(
         self,
-        watched: Collection[type[ResponseEvent]] = (OutputTextDelta, ReasoningDelta),
         *,
+        deltas: bool = True,
         maker: Maker | None = None,
         profile: Profile | None = None,
     ) -> None:
         """
         Args:
-            watched: the deltas that somebody listens to, see `ResponsesDecoder`.
+            deltas: somebody listens to them, see `ResponsesDecoder`.
             maker: the model that is asked; None: the one that every item of the history comes from.
         """
-        self._watched = watched
+        self._deltas = deltas
         self._maker = maker or Maker()
         self._profile = profile or Profile()

@@ -1,6 +1,6 @@
 """Makes the items and events of a response from its reasoning, its text and its calls, for APIs that have no items."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any, Literal, TypeAlias
@@ -64,16 +64,14 @@ class Piece:
 class ResponseBuilder:
     """
     Args:
-        watched: the deltas that somebody listens to.
+        deltas: somebody listens to them.
     """
 
-    def __init__(
-        self, prompt: stream.Prompt, maker: Maker, watched: Collection[type[stream.ResponseEvent]]
-    ) -> None:
+    def __init__(self, prompt: stream.Prompt, maker: Maker, *, deltas: bool) -> None:
         self._model = prompt.model
         self._freeform = freeform_names(prompt)
         self._maker = maker
-        self._watched = watched
+        self._deltas = deltas
         self._is_created = False
         self._events: list[stream.ResponseEvent] = []
         self._open: list[Piece] = []
@@ -113,11 +111,11 @@ class ResponseBuilder:
     def write(self, piece: Piece, delta: str) -> None:
         """Append a delta, and show it to whoever listens."""
         piece.write(delta)
-        if not delta:
+        if not delta or not self._deltas:
             return
-        if piece.kind == "reasoning" and stream.ReasoningDelta in self._watched:
+        if piece.kind == "reasoning":
             self._events.append(stream.ReasoningDelta(piece.index, delta, 0))
-        elif piece.kind == "message" and stream.OutputTextDelta in self._watched:
+        elif piece.kind == "message":
             self._events.append(stream.OutputTextDelta(piece.index, delta))
 
     def close(self, piece: Piece, *, is_cut: bool = False) -> None:
@@ -168,11 +166,9 @@ class ResponseBuilder:
 class BuildingDecoder:
     """A `Decoder` that gives out what its `ResponseBuilder` made. Subclasses read the events of their API."""
 
-    def __init__(
-        self, prompt: stream.Prompt, maker: Maker, watched: Collection[type[stream.ResponseEvent]]
-    ) -> None:
+    def __init__(self, prompt: stream.Prompt, maker: Maker, *, deltas: bool) -> None:
         self.finished = False
-        self._out = ResponseBuilder(prompt, maker, watched)
+        self._out = ResponseBuilder(prompt, maker, deltas=deltas)
         self._failure: ModelError | None = None
 
     def feed(self, data: str, name: str = "message") -> Sequence[stream.ResponseEvent]:

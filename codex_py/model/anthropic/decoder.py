@@ -3,8 +3,6 @@
 Specification: https://docs.anthropic.com/en/docs/build-with-claude/streaming.
 """
 
-from collections.abc import Collection
-
 from codex_py.errors import ModelError, StreamError
 from codex_py.model.error_body import plain_line
 from codex_py.model.failures import incomplete, stream_failure
@@ -21,7 +19,7 @@ from codex_py.protocol.json_fields import (
     text_field,
 )
 from codex_py.protocol.messages import encode_json
-from codex_py.protocol.stream import Prompt, ResponseEvent, Usage
+from codex_py.protocol.stream import Prompt, Usage
 
 _KINDS: dict[str, Kind] = {
     "text": "message",
@@ -39,10 +37,8 @@ _USAGE = (
 class AnthropicDecoder(BuildingDecoder):
     """A `Decoder` for one response. A call is given out when its block ends, and with it all before it."""
 
-    def __init__(
-        self, prompt: Prompt, maker: Maker, watched: Collection[type[ResponseEvent]]
-    ) -> None:
-        super().__init__(prompt, maker, watched)
+    def __init__(self, prompt: Prompt, maker: Maker, *, deltas: bool) -> None:
+        super().__init__(prompt, maker, deltas=deltas)
         self._pieces: dict[int, Piece] = {}
         self._blocks: dict[int, JsonObject] = {}
         """The open blocks as they began."""

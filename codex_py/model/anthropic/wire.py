@@ -67,7 +67,7 @@ class AnthropicWire(ProfiledWire):
         return b"".join(fragments)
 
     def decoder(self, prompt: Prompt) -> Decoder:
-        return AnthropicDecoder(prompt, self._maker, self._watched)
+        return AnthropicDecoder(prompt, self._maker, deltas=self._deltas)
 
     def _thinking(self, prompt: Prompt, max_tokens: int) -> Mapping[str, Any]:
         effort: str = (prompt.reasoning or {}).get("effort") or "none"

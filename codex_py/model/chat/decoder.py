@@ -4,7 +4,6 @@ Specification: https://platform.openai.com/docs/api-reference/chat-streaming. Se
 index of a call, send arguments whole or in pieces, and name the reason of the end as they like.
 """
 
-from collections.abc import Collection
 from typing import Any, cast
 
 from codex_py.errors import ModelError, StreamError
@@ -23,7 +22,7 @@ from codex_py.protocol.json_fields import (
     text_field,
 )
 from codex_py.protocol.messages import encode_json
-from codex_py.protocol.stream import Prompt, ResponseEvent, Usage
+from codex_py.protocol.stream import Prompt, Usage
 
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
 _FAILURES = {
@@ -44,10 +43,8 @@ _MAX_BLANK = 100
 class ChatDecoder(BuildingDecoder):
     """A `Decoder` for one response. Calls are given out at its end: before, none is known to be complete."""
 
-    def __init__(
-        self, prompt: Prompt, maker: Maker, watched: Collection[type[ResponseEvent]]
-    ) -> None:
-        super().__init__(prompt, maker, watched)
+    def __init__(self, prompt: Prompt, maker: Maker, *, deltas: bool) -> None:
+        super().__init__(prompt, maker, deltas=deltas)
         self._thought: Piece | None = None
         self._message: Piece | None = None
         self._calls = _Calls(self._out)

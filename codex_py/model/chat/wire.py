@@ -54,7 +54,7 @@ class ChatWire(ProfiledWire):
         return b"".join((head, b',"messages":[', messages, b"]}"))
 
     def decoder(self, prompt: Prompt) -> Decoder:
-        return ChatDecoder(prompt, self._maker, self._watched)
+        return ChatDecoder(prompt, self._maker, deltas=self._deltas)
 
     def _reasoning(self, prompt: Prompt) -> Mapping[str, Any]:
         effort = (prompt.reasoning or {}).get("effort")

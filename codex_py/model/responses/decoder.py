@@ -24,7 +24,6 @@ from codex_py.protocol.json_fields import (
     text_field,
 )
 
-_DELTAS = (stream.OutputTextDelta, stream.ReasoningDelta)
 _TERMINAL = {f"response.{state}" for state in ("completed", "incomplete", "failed", "cancelled")}
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 """Calls are answered here alone: an output that a server sends would come without its call, or in place of ours."""
@@ -40,19 +39,19 @@ class ResponsesDecoder:
 
     def __init__(
         self,
-        watched: Collection[type[stream.ResponseEvent]] = _DELTAS,
         *,
+        deltas: bool = True,
         maker: Maker | None = None,
         wrapped: Collection[str] = (),
     ) -> None:
         """
         Args:
-            watched: the deltas that somebody listens to. Others are not given out, and mostly not even parsed.
+            deltas: somebody listens to them. Else they are not given out, and mostly not even parsed.
             maker: the provider, for items that it alone can use.
             wrapped: names of freeform tools that were offered as functions.
         """
         self.finished = False
-        self._watched = watched
+        self._deltas = deltas
         self._maker = maker or Maker()
         self._wrapped = wrapped
         self._failure: ModelError | None = None
@@ -66,7 +65,7 @@ class ResponsesDecoder:
         out = self._out = []
         try:
             text, index = peek(data) or (None, None)
-            if text is not None and text.shown not in self._watched:
+            if text is not None and not (self._deltas and text.shown):
                 slot = self._slots.at(index)
                 if slot is not None and slot.put_off(text, data):
                     return ()
@@ -121,7 +120,7 @@ class ResponsesDecoder:
         if slot.is_open:
             self._report(slot)
             shown = slot.take(text, event)
-            if shown is not None and type(shown) in self._watched:
+            if shown is not None and self._deltas:
                 self._out.append(shown)
 
     def _fail(self, failure: ModelError) -> None:

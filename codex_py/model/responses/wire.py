@@ -74,7 +74,7 @@ class ResponsesWire(ProfiledWire):
 
     def decoder(self, prompt: Prompt) -> Decoder:
         wrapped = freeform_names(prompt) if self._profile.function_tools_only else ()
-        return ResponsesDecoder(self._watched, maker=self._maker, wrapped=wrapped)
+        return ResponsesDecoder(deltas=self._deltas, maker=self._maker, wrapped=wrapped)
 
 
 def _tool_entries(tools: Sequence[ToolSpec], *, flat: bool) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,6 @@ from codex_py.protocol.stream import (
     OutputItemDone,
     OutputTextDelta,
     Prompt,
-    ReasoningDelta,
     ResponseEvent,
     Usage,
 )
@@ -39,7 +38,7 @@ STOP = {"type": "message_stop"}
 
 def decoder() -> AnthropicDecoder:
     prompt = Prompt(model="m", input=[], cache_key="t", tools=[PATCH])
-    return AnthropicDecoder(prompt, Maker("p", "p"), (OutputTextDelta, ReasoningDelta))
+    return AnthropicDecoder(prompt, Maker("p", "p"), deltas=True)
 
 
 def block(index: int, content: dict[str, Any], *deltas: dict[str, Any]) -> list[dict[str, Any]]:

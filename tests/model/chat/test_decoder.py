@@ -28,7 +28,7 @@ STOP: dict[str, Any] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "
 
 def decoder() -> ChatDecoder:
     prompt = Prompt(model="m", input=[], cache_key="t", tools=[PATCH])
-    return ChatDecoder(prompt, Maker("p", "p"), (OutputTextDelta, ReasoningDelta))
+    return ChatDecoder(prompt, Maker("p", "p"), deltas=True)
 
 
 def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:

@@ -31,7 +31,7 @@ USAGE = Usage(100, 64, 8, 20, 12)
 def decoded(*events: Event | str) -> list[ResponseEvent]:
     """What a whole stream gives out; the same but for the deltas if nobody listens to them."""
     out, failure = played(ResponsesDecoder(), events)
-    unwatched, _ = played(ResponsesDecoder(watched=()), events)
+    unwatched, _ = played(ResponsesDecoder(deltas=False), events)
     assert without_made_up_ids(unwatched) == without_made_up_ids(out)
     if failure is not None:
         raise failure
@@ -42,7 +42,7 @@ def cut_off(*events: Event | str) -> tuple[list[ResponseEvent], ModelError]:
     """What a stream that fails gives out, and how it fails."""
     decoder = ResponsesDecoder()
     out, failure = played(decoder, events)
-    unwatched, other_failure = played(ResponsesDecoder(watched=()), events)
+    unwatched, other_failure = played(ResponsesDecoder(deltas=False), events)
     assert without_made_up_ids(unwatched) == without_made_up_ids(out)
     assert str(failure) == str(other_failure)
     assert failure is not None

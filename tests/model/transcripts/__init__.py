@@ -13,7 +13,9 @@ from codex_py.model.chat.wire import ChatWire
 from codex_py.model.provider_data import Maker
 from codex_py.model.responses.wire import ResponsesWire
 from codex_py.protocol.messages import input_text, message
-from codex_py.protocol.stream import OutputTextDelta, Prompt, ReasoningDelta, Wire
+from codex_py.protocol.stream import OutputTextDelta as OutputTextDelta
+from codex_py.protocol.stream import Prompt, Wire
+from codex_py.protocol.stream import ReasoningDelta as ReasoningDelta
 from codex_py.protocol.tools import FreeformSpec, FunctionSpec
 
 FOLDER = Path(__file__).parent
@@ -40,7 +42,7 @@ def prompt(case: str) -> Prompt:
 
 
 def make_wire(name: str) -> Wire:
-    return WIRES[name]((OutputTextDelta, ReasoningDelta), maker=Maker("p", "p"))
+    return WIRES[name](maker=Maker("p", "p"))
 
 
 def read_exchanges(peer: str, wire: str) -> dict[str, Exchange]:
