@@ -15,9 +15,6 @@ from codex_py.config.schema import DEFAULTS
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import SandboxMode
 
-_ACCEPT_KEY: Final = "allow_unenforced"
-"""The setting that accepts protections by name. A project cannot set it."""
-
 _BUILT_IN: Final[dict[str, SandboxMode]] = {
     ":read-only": "read-only",
     ":workspace": "workspace-write",
@@ -33,8 +30,8 @@ _Places: TypeAlias = Callable[[Layers, Mapping[str, Any], str], Iterator[str]]
 def unenforced(layers: Layers) -> tuple[str, ...]:
     """A sentence with file and line for each protection that is set and not accepted."""
     values = layers.merged()
-    # All layers count, because merging would replace one list by another.
-    accepted = {name for layer in layers.layers for name in layer.values.get(_ACCEPT_KEY, ())}
+    # All layers count, because merging would replace one list by another. A project cannot set it.
+    accepted = {n for layer in layers.layers for n in layer.values.get("allow_unenforced", ())}
     found: list[str] = []
     for name, (lack, places) in _PROTECTIONS.items():
         if name not in accepted and (place := next(places(layers, values, name), None)):

@@ -68,8 +68,8 @@ class Argument:
 class Call:
     name: str
     position: Position
-    positional: list[Argument]
-    named: list[Argument]
+    given: list[Argument]
+    """Those without a name come first."""
 
     def arguments(self, names: Sequence[str], required: Sequence[str]) -> dict[str, Argument]:
         """The arguments by name. `names`: all, in the order of positional ones.
@@ -77,19 +77,17 @@ class Call:
         Raises:
             ConfigError: one is missing, unknown or given twice.
         """
-        for extra in self.positional[len(names) :]:
-            raise extra.position.error(f"{self.name} takes {len(names)} arguments")
-        placed = zip(names, self.positional, strict=False)
-        found = {name: replace(argument, name=name) for name, argument in placed}
-        for argument in self.named:
-            if argument.name not in names:
+        found: dict[str, Argument] = {}
+        for place, argument in enumerate(self.given):
+            if not argument.name and place >= len(names):
+                raise argument.position.error(f"{self.name} takes {len(names)} arguments")
+            name = argument.name or names[place]
+            if name not in names:
                 known = ", ".join(names)
-                raise argument.position.error(
-                    f"{self.name} has no {argument.name!r}; it has {known}"
-                )
-            if argument.name in found:
-                raise argument.position.error(f"{argument.name!r} is given twice")
-            found[argument.name] = argument
+                raise argument.position.error(f"{self.name} has no {name!r}; it has {known}")
+            if name in found:
+                raise argument.position.error(f"{name!r} is given twice")
+            found[name] = replace(argument, name=name)
         for name in required:
             if name not in found:
                 raise self.position.error(f"{self.name} needs {name}=…")
@@ -152,15 +150,14 @@ def _call(node: ast.Call, name: str, file: _File) -> Call:
     def argument(value: ast.expr, name: str = "") -> Argument:
         return Argument(name, _value(value, file), file.position(value))
 
-    positional = [argument(value) for value in node.args]
-    named: list[Argument] = []
+    given = [argument(value) for value in node.args]
     for keyword in node.keywords:
         if keyword.arg is None:
             raise file.error(keyword, "expected NAME=VALUE; ** is not read here")
-        if any(keyword.arg == other.name for other in named):
+        if any(keyword.arg == other.name for other in given):
             raise file.error(keyword, f"{keyword.arg!r} is given twice")
-        named.append(argument(keyword.value, keyword.arg))
-    return Call(name, file.position(node), positional, named)
+        given.append(argument(keyword.value, keyword.arg))
+    return Call(name, file.position(node), given)
 
 
 def _value(node: ast.expr, file: _File) -> Value:
