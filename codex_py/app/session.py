@@ -17,11 +17,7 @@ from codex_py.app.model import ModelClients, configured_provider
 from codex_py.app.options import OpenChild, SessionOptions, SessionSetup
 from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import configured_choices, turn_settings
-from codex_py.app.thread import (
-    new_thread,
-    session_to_resume,
-    thread_context,
-)
+from codex_py.app.thread import OpenThread, new_thread, session_to_resume, thread_context
 from codex_py.app.user_commands import UserCommands
 from codex_py.config.config import Config
 from codex_py.config.paths import worktrees_folder
@@ -40,12 +36,12 @@ from codex_py.protocol.extension import (
     NewChild,
     OfferedTool,
     ParentThread,
-    Powers,
     Thread,
 )
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import DecliningElicitor, Elicitor
 from codex_py.protocol.prompts import Note, UserPrompt
+from codex_py.protocol.settings import TurnSettings
 from codex_py.protocol.tools import MCP_PREFIX, called_tool
 from codex_py.rollout.writer import RolloutEvents
 from codex_py.tools.offered import own_names
@@ -127,12 +123,7 @@ class _Opener:
             setup.warn(provider.warning)
         settings_for = partial(turn_settings, setup, provider)
         settings = settings_for(options.choices or configured_choices(config, options.add_dirs))
-        if (path := session_to_resume(setup)) is None:
-            thread, file = new_thread(setup, settings)
-        else:
-            from codex_py.app.resumed import resumed_thread  # 4 ms
-
-            thread, file = resumed_thread(setup, settings, path)
+        thread, file = _opened_thread(setup, settings)
         async with AsyncExitStack() as stack:
             stack.callback(file.close)
             try:
@@ -161,10 +152,8 @@ class _Opener:
                         toolbox,
                         _watching(sink),
                     ],
-                    powers=lambda session: Powers(
-                        partial(commands.run, session),
-                        lambda child: open_child(session, child, config, None),
-                    ),
+                    run_command=commands.run,
+                    open_child=lambda parent, child: open_child(parent, child, config, None),
                 )
                 _check_names(session.extension.tools)
                 await stack.enter_async_context(session.opened())
@@ -234,6 +223,14 @@ class _Opener:
                 yield session
 
         return open_child
+
+
+def _opened_thread(setup: SessionSetup, settings: TurnSettings) -> OpenThread:
+    if (path := session_to_resume(setup)) is None:
+        return new_thread(setup, settings)
+    from codex_py.app.resumed import resumed_thread  # 4 ms
+
+    return resumed_thread(setup, settings, path)
 
 
 def _installed(config: Config) -> Sequence[Feature]:

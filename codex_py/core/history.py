@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from codex_py.protocol.messages import EncodedItem, decode_json
-from codex_py.protocol.prompts import PastPrompt, UserPrompt, is_summary, prompt_of, user_prompt
+from codex_py.protocol.prompts import PastPrompt, is_summary, prompt_of, user_prompt
 
 
 def past_prompts(items: Sequence[EncodedItem]) -> list[PastPrompt]:
     """The prompts that a rollback can drop, oldest first: those since the last compaction."""
-    return [PastPrompt(prompt, turns) for _, prompt, turns in reversed(_from_the_end(items))]
+    return [prompt for _, prompt in reversed(_from_the_end(items))]
 
 
 def without_turns(items: Sequence[EncodedItem], turns: int) -> list[EncodedItem]:
@@ -38,12 +38,12 @@ def is_cut_off(items: Sequence[EncodedItem]) -> bool:
     return False
 
 
-def _from_the_end(items: Sequence[EncodedItem]) -> list[tuple[int, UserPrompt, int]]:
-    """`(place, prompt, turns)`, the last first."""
-    found: list[tuple[int, UserPrompt, int]] = []
+def _from_the_end(items: Sequence[EncodedItem]) -> list[tuple[int, PastPrompt]]:
+    """The prompts with their places, the last first."""
+    found: list[tuple[int, PastPrompt]] = []
     for index in range(len(items) - 1, -1, -1):
         if is_summary(items[index]):
             break
         if (prompt := user_prompt(items[index])) is not None:
-            found.append((index, prompt, len(found) + 1))
+            found.append((index, PastPrompt(prompt, len(found) + 1)))
     return found

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -16,7 +16,16 @@ from codex_py.core.turn import ItemHandlers, RetryBudget
 from codex_py.errors import CodexError, ConfigError
 from codex_py.protocol import event_items, events
 from codex_py.protocol.combined import combined
-from codex_py.protocol.extension import Extension, Feature, FeatureT, Powers, TurnStart
+from codex_py.protocol.extension import (
+    ChildThread,
+    CommandResult,
+    Extension,
+    Feature,
+    FeatureT,
+    NewChild,
+    TurnStart,
+    UserCommand,
+)
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem, estimated_tokens
 from codex_py.protocol.prompts import Note, PastPrompt, UserPrompt, is_summary, user_prompt
@@ -32,7 +41,7 @@ class Session:
         handlers: makes those of its turns, once.
         retries: gives each turn its budget.
         features: in the order of their extensions, the outermost first; the sinks of events are among them.
-        powers: what features can do besides.
+        run_command: see `Thread`; so does `open_child`.
     """
 
     def __init__(
@@ -45,7 +54,8 @@ class Session:
         handlers: Callable[["Session"], ItemHandlers],
         retries: Callable[[], RetryBudget],
         features: Sequence[Feature],
-        powers: Callable[["Session"], Powers],
+        run_command: Callable[["Session", UserCommand], Awaitable[CommandResult]],
+        open_child: Callable[["Session", NewChild], AbstractAsyncContextManager[ChildThread]],
     ) -> None:
         thread = log.thread
         self.thread_id = thread.id
@@ -71,8 +81,7 @@ class Session:
         """The running turn or compaction."""
         self._is_closed = False
         self._idle = asyncio.Event()
-        able = powers(self)
-        self.run_command, self.open_child = able.run_command, able.open_child
+        self._run_command, self._open_child = run_command, open_child
         self.extension: Extension = combined([self._extension_of(each) for each in features])
         self.model = self.extension.wrap_model(model.stream)
         self.handlers = handlers(self)
@@ -103,6 +112,14 @@ class Session:
         unsaid, self._unsaid = self._unsaid or [], None
         for text in unsaid:
             self.warn(text)
+
+    async def run_command(self, command: UserCommand) -> CommandResult:
+        """See `Thread`."""
+        return await self._run_command(self, command)
+
+    def open_child(self, child: NewChild) -> AbstractAsyncContextManager[ChildThread]:
+        """See `Thread`."""
+        return self._open_child(self, child)
 
     def feature(self, kind: type[FeatureT]) -> FeatureT | None:
         """The feature of this class, for a frontend to talk to; None if this session does not have it."""

@@ -160,18 +160,6 @@ class NewChild:
     """What it patches is no change of a turn of the session above."""
 
 
-RunCommand: TypeAlias = Callable[[UserCommand], Awaitable[CommandResult]]
-OpenChild: TypeAlias = Callable[[NewChild], AbstractAsyncContextManager[ChildThread]]
-
-
-@frozen
-class Powers:
-    """What a session does for its features by more than itself; see `Thread`."""
-
-    run_command: RunCommand
-    open_child: OpenChild
-
-
 FeatureT = TypeVar("FeatureT")
 
 
@@ -235,8 +223,7 @@ class Thread(Protocol):
         """End the running turn with an error: its calls are cancelled and answered `aborted: {error}`."""
         ...
 
-    @property
-    def run_command(self) -> RunCommand:
+    async def run_command(self, command: UserCommand) -> CommandResult:
         """Run a program. It and all that it started are dead afterwards, also after a cancellation.
 
         Raises:
@@ -244,8 +231,7 @@ class Thread(Protocol):
         """
         ...
 
-    @property
-    def open_child(self) -> OpenChild:
+    def open_child(self, child: NewChild) -> AbstractAsyncContextManager[ChildThread]:
         """Open a session below this one. It may outlive the call, but not this session.
 
         Raises:

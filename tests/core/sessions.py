@@ -14,7 +14,7 @@ from codex_py.core.turn import ItemHandlers
 from codex_py.errors import ModelError
 from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.events import Event, EventSink, ThreadStarted
-from codex_py.protocol.extension import CommandResult, Extension, Feature, Powers, Thread, TurnStart
+from codex_py.protocol.extension import CommandResult, Extension, Feature, Thread, TurnStart
 from codex_py.protocol.items import FunctionCallOutput
 from codex_py.protocol.messages import EncodedItem, decode_json, input_text, message
 from codex_py.protocol.response_order import Place
@@ -156,7 +156,8 @@ def make_session(
         ),
         retries=FakeBudget,
         features=[*features, feature],
-        powers=lambda _: Powers(_no_command, _no_child),
+        run_command=_no_command,
+        open_child=_no_child,
     )
     session.announce()
     return session

@@ -14,8 +14,7 @@ from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.dispatch import Dispatch, Tool, ToolContext, ToolUse, changed_paths
 from codex_py.protocol.extension import Extension, OfferedTool, Thread
 from codex_py.protocol.mcp import DecliningElicitor
-from codex_py.protocol.messages import decode_json
-from codex_py.protocol.prompts import Note, may_be_message, message_texts
+from codex_py.protocol.prompts import Note, context_texts
 from codex_py.protocol.settings import Choices, Mode
 from codex_py.protocol.tools import COMMAND_TOOLS, FunctionSpec, ToolOutput
 
@@ -86,18 +85,12 @@ class PlanMode:
     @property
     def told(self) -> Mode | None:
         """The mode that the history says the model is in; None if it says nothing."""
-        mark = _TAG.encode()
-        for item in reversed(self._thread.items if self._thread else ()):
-            if not may_be_message(item) or mark not in item:
-                continue
-            data = decode_json(item)
-            texts = message_texts(data.get("content")) if data.get("role") == "developer" else ()
-            for text in reversed(list(texts)):
-                if text.startswith(_TAG):
-                    # Codex has other words, under the same title.
-                    title = text.removeprefix(_TAG).lstrip().lower()
-                    return "plan" if title.startswith("# plan mode") else "default"
-        return None
+        text = next(context_texts(_TAG, self._thread.items if self._thread else ()), None)
+        if text is None:
+            return None
+        # Codex has other words, under the same title.
+        title = text.removeprefix(_TAG).lstrip().lower()
+        return "plan" if title.startswith("# plan mode") else "default"
 
     @asynccontextmanager
     async def _leaving(self) -> AsyncGenerator[None]:

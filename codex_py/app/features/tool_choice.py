@@ -24,70 +24,75 @@ class ToolChoices:
             ConfigError: the setting cannot be read.
         """
         self._configured = ToolChoice.parse(setup.config.tool_choice)
+        self._choice = ANY_TOOL
+        """Of the running turn."""
+        self._is_first = False
+        """The next response, or the running one, is the first of its turn."""
+        self._is_answered = False
+        """The turn has a whole response."""
+        self._is_met = False
+        self._is_compacting = False
+        self._serial = asyncio.Lock()
 
     def __call__(self, thread: Thread) -> Extension:
-        choice = ANY_TOOL
-        is_first = is_answered = is_compacting = is_met = False
-        serial = asyncio.Lock()
-
-        def sink(event: Event) -> None:
-            nonlocal is_answered, is_met
-            # The provider runs its searches itself.
-            is_search = isinstance(event, ItemCompleted) and isinstance(event.item, WebSearch)
-            is_met = is_met or (is_first and is_search and not choice.names)
-            # Reported at the end of each response. Its calls may run later, but before the next request.
-            if isinstance(event, UsageReported) and not is_compacting:
-                is_answered = True
-
-        def wrap_model(inner: ModelStream) -> ModelStream:
-            def stream(prompt: Prompt):
-                nonlocal is_first
-                is_first = is_first and not is_answered
-                is_over = choice.mode == "required" and not is_first
-                if choice == ANY_TOOL or is_over or is_compacting or not prompt.tools:
-                    return inner(prompt)
-                _check_names(choice, prompt)
-                return inner(replace(prompt, tool_choice=choice))
-
-            return stream
-
-        def wrap_dispatch(inner: Dispatch) -> Dispatch:
-            async def dispatch(use: ToolUse) -> ToolOutput:
-                nonlocal is_met
-                _check_call(choice, use.call.tool_name, is_first=is_first)
-                is_met = is_met or is_first
-                if thread.settings.parallel_tool_calls:
-                    return await inner(use)
-                async with serial:
-                    return await inner(use)
-
-            return dispatch
-
-        @asynccontextmanager
-        async def around_turn(turn: TurnStart) -> AsyncGenerator[None]:
-            nonlocal choice, is_first, is_answered, is_met
-            choice = turn.tool_choice or self._configured
-            is_first, is_answered, is_met = True, False, False
-            yield
-            if choice.mode == "required" and is_answered and not is_met:
-                thread.warn(_not_met(choice))
-
-        @asynccontextmanager
-        async def around_compaction(_: Compaction) -> AsyncGenerator[None]:
-            nonlocal is_compacting
-            is_compacting = True
-            try:
-                yield
-            finally:
-                is_compacting = False
-
+        self._thread = thread
         return Extension(
-            sink=sink,
-            wrap_model=wrap_model,
-            wrap_dispatch=wrap_dispatch,
-            around_turn=around_turn,
-            around_compaction=around_compaction,
+            sink=self._watch,
+            wrap_model=self._wrap_model,
+            wrap_dispatch=self._wrap_dispatch,
+            around_turn=self._around_turn,
+            around_compaction=self._around_compaction,
         )
+
+    def _watch(self, event: Event) -> None:
+        match event:
+            case ItemCompleted(WebSearch()) if self._is_first and not self._choice.names:
+                # The provider runs its searches itself.
+                self._is_met = True
+            case UsageReported() if not self._is_compacting:
+                # Reported at the end of each response. Its calls may run later, but before the next request.
+                self._is_answered = True
+            case _:
+                pass
+
+    def _wrap_model(self, inner: ModelStream) -> ModelStream:
+        def stream(prompt: Prompt):
+            self._is_first = self._is_first and not self._is_answered
+            choice = self._choice
+            is_over = choice.mode == "required" and not self._is_first
+            if choice == ANY_TOOL or is_over or self._is_compacting or not prompt.tools:
+                return inner(prompt)
+            _check_names(choice, prompt)
+            return inner(replace(prompt, tool_choice=choice))
+
+        return stream
+
+    def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
+        async def dispatch(use: ToolUse) -> ToolOutput:
+            _check_call(self._choice, use.call.tool_name, is_first=self._is_first)
+            self._is_met = self._is_met or self._is_first
+            if self._thread.settings.parallel_tool_calls:
+                return await inner(use)
+            async with self._serial:
+                return await inner(use)
+
+        return dispatch
+
+    @asynccontextmanager
+    async def _around_turn(self, turn: TurnStart) -> AsyncGenerator[None]:
+        self._choice = turn.tool_choice or self._configured
+        self._is_first, self._is_answered, self._is_met = True, False, False
+        yield
+        if self._choice.mode == "required" and self._is_answered and not self._is_met:
+            self._thread.warn(_not_met(self._choice))
+
+    @asynccontextmanager
+    async def _around_compaction(self, _: Compaction) -> AsyncGenerator[None]:
+        self._is_compacting = True
+        try:
+            yield
+        finally:
+            self._is_compacting = False
 
 
 def _not_met(choice: ToolChoice) -> str:
