@@ -82,7 +82,7 @@ class ToolRouter:
 
     async def dispatch(
         self, call: ToolCall, context: ToolContext
-    ) -> Sequence[Note | items.FunctionCallOutput | items.CustomToolCallOutput]:
+    ) -> Sequence[Note | items.OutputItem]:
         """Run one call. Returns its notes, then its output.
 
         The call takes its place in the queue before the first await. An error of the tool becomes the output;
@@ -117,9 +117,7 @@ class ToolRouter:
             item = self.answer(call, output, context)
         return [*output.notes, item]
 
-    def answer(
-        self, call: ToolCall, output: ToolOutput, context: ToolContext
-    ) -> items.FunctionCallOutput | items.CustomToolCallOutput:
+    def answer(self, call: ToolCall, output: ToolOutput, context: ToolContext) -> items.OutputItem:
         """Make the output of a call that has no thread item yet. A failure with a code emits an error item."""
         if (code := output.error_code) is not None:
             name, item_id = call.tool_name, context.next_item_id()
@@ -172,9 +170,7 @@ class CallQueue:
             done.set()
 
 
-def output_item(
-    call: ToolCall, output: ToolOutput, *, limit_tokens: int
-) -> items.FunctionCallOutput | items.CustomToolCallOutput:
+def output_item(call: ToolCall, output: ToolOutput, *, limit_tokens: int) -> items.OutputItem:
     """The output item of a call, of the kind that the call has, with bounded text."""
     # Tools bound their own output. This limit is for those that do not; it is a little higher, so
     # that no text is cut twice.

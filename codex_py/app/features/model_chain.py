@@ -21,7 +21,7 @@ from codex_py.model.client import UnavailableClient
 from codex_py.model.failures import another_may_answer
 from codex_py.model.provider_data import without_maker
 from codex_py.model.providers import Provider
-from codex_py.protocol.extension import Thread
+from codex_py.protocol.extension import Compaction, Thread, TurnStop
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.settings import TurnSettings
@@ -77,7 +77,7 @@ class ModelChain:
         self._first_again_at = 0.0
         self._failed_model = ""
         """Of the thread. If the user has chosen another one since, it is tried at once."""
-        self.strikes = FormatStrikes()
+        self._strikes = FormatStrikes()
 
     def stream(
         self, model: ModelStream, prompt: Prompt
@@ -92,7 +92,7 @@ class ModelChain:
         if link.settings is not None and (problem := _too_small(prompt, link.settings)):
             raise ModelError(f"{self._name(link)}: {problem}", code=_TOO_LONG)
         response = (link.client or model)(prompt)
-        return self.strikes.watched(response) if self._writes_calls else response
+        return self._strikes.watched(response) if self._writes_calls else response
 
     def recover(self, error: ModelError, retries_left: int, prompt: Prompt) -> bool:
         """Make the next request succeed: changed, or sent to another model. False if it cannot.
@@ -119,7 +119,7 @@ class ModelChain:
             return True
         return False
 
-    def before_request(self) -> Sequence[Note]:
+    async def before_request(self) -> Sequence[Note]:
         is_due = time.monotonic() >= self._first_again_at
         if self._place and (is_due or self._thread.settings.model != self._failed_model):
             self._resting, self._place = self._place, 0
@@ -127,11 +127,15 @@ class ModelChain:
         else:
             # A request to the first provider has succeeded since.
             self._resting = 0
-        note = self.strikes.note(is_end=False) if self._writes_calls else None
+        note = self._strikes.note(is_end=False) if self._writes_calls else None
         return () if note is None else (note,)
 
-    def before_stop(self) -> Note | None:
-        return self.strikes.note(is_end=True) if self._writes_calls else None
+    async def before_stop(self, _: TurnStop) -> Note | None:
+        return self._strikes.note(is_end=True) if self._writes_calls else None
+
+    def around_compaction(self, _: Compaction) -> AbstractAsyncContextManager[None]:
+        # A summary calls nothing.
+        return self._strikes.ignored()
 
     @property
     def in_use(self) -> tuple[str, str]:

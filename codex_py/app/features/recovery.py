@@ -1,15 +1,16 @@
 """Goes on with a turn whose provider fails or refuses something; see `model_chain`, which is loaded then. LIGHT."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Final
 
 from codex_py.app.model import configured_provider
 from codex_py.app.options import SessionSetup
 from codex_py.errors import ModelError
-from codex_py.protocol.extension import Extension, Thread, TurnStop
-from codex_py.protocol.prompts import Note
+from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
+
+_NOTHING: Final = Extension()
 
 
 class Recovery:
@@ -33,13 +34,10 @@ class Recovery:
         return Extension(
             wrap_model=self._wrap_model,
             recover=self._recover,
-            before_request=self._before_request,
-            before_stop=self._before_stop,
-            # A summary calls nothing.
-            around_compaction=lambda _: (
-                self._chain.strikes.ignored() if self._chain else nullcontext()
-            ),
-            turn_facts=self._turn_facts,
+            before_request=lambda: self._now.before_request(),
+            before_stop=lambda stop: self._now.before_stop(stop),
+            around_compaction=lambda compaction: self._now.around_compaction(compaction),
+            turn_facts=lambda: self._now.turn_facts(),
         )
 
     @property
@@ -47,6 +45,11 @@ class Recovery:
         """The provider and the model that get the next request."""
         settings = self._thread.settings
         return self._chain.in_use if self._chain else (settings.provider, settings.model)
+
+    @property
+    def _now(self):
+        """The chain, or what does nothing as long as there is none."""
+        return self._chain or _NOTHING
 
     def _loaded(self):
         if self._chain is None:
@@ -65,12 +68,3 @@ class Recovery:
     async def _recover(self, error: ModelError, retries_left: int) -> bool:
         prompt = self._prompt
         return prompt is not None and self._loaded().recover(error, retries_left, prompt)
-
-    async def _before_request(self) -> Sequence[Note]:
-        return self._chain.before_request() if self._chain else ()
-
-    async def _before_stop(self, _: TurnStop) -> Note | None:
-        return self._chain.before_stop() if self._chain else None
-
-    def _turn_facts(self) -> Mapping[str, Any]:
-        return self._chain.turn_facts() if self._chain else {}
