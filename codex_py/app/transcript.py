@@ -31,26 +31,21 @@ def past_items(items: Iterable[EncodedItem]) -> list[event_items.ThreadItem]:
     left out, and so are calls of unknown tools. The `diff` of a patch is the envelope that the model wrote, and its
     paths are those in it, unless the session file has the resulting diff.
     """
-    encoded = list(items)
-    return _Transcript([decode_json(item) for item in encoded], encoded).shown
+    return _Transcript(list(items)).shown
 
 
 class _Transcript:
-    def __init__(
-        self,
-        items: Sequence[dict[str, Any]],
-        encoded: Sequence[EncodedItem],
-    ) -> None:
+    def __init__(self, encoded: Sequence[EncodedItem]) -> None:
         self._past = calls.PastItems()
         self._find_tool = past_tool_finder()
         self._patches: dict[int, event_items.FileChange] = {}
         """Applied patches of the current response whose diffs come later in the file, by the index of their call."""
         self._answered: int | None = None
         """The index of the last call in the current response that has an output so far."""
-        self._outputs = _outputs(items)
+        self._items: Sequence[dict[str, Any]] = [decode_json(item) for item in encoded]
+        self._outputs = _outputs(self._items)
         self._calls = {output: call for call, output in self._outputs.items()}
-        self._items = items
-        for index, item in enumerate(items):
+        for index, item in enumerate(self._items):
             self._take(index, item, encoded[index])
 
     @property
