@@ -238,7 +238,10 @@ def test_a_denial_is_told_to_whoever_watches() -> None:
         call = ToolCall("add", "c", FunctionPayload(arguments))
         asyncio.run(router.dispatch(call, tool_context(Path("/repo"), events.append)))
     denied = [event for event in events if isinstance(event, CallDenied)]
-    assert denied == [CallDenied("add", "not this one"), CallDenied("add", "nor this one")]
+    assert denied == [
+        CallDenied("add", "not this one", code="ApprovalDenied"),
+        CallDenied("add", "nor this one", code="SandboxDenied"),
+    ]
 
 
 @pytest.mark.parametrize("arguments", ['{"a": -1}', "{}", '{"a": 404}'])
