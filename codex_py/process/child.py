@@ -75,8 +75,8 @@ class Child:
         return self.process.returncode is not None and _exists(self.id)
 
 
-async def is_set_within(event: asyncio.Event, timeout_s: float) -> bool:
-    """Wait until the event is set; False if it is not in time."""
+async def is_set_within(event: asyncio.Event, timeout_s: float | None) -> bool:
+    """Wait until the event is set; False if it is not in time. None waits for ever."""
     with suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
             await event.wait()

@@ -1,0 +1,164 @@
+"""Runs `codex-py exec --json` as a process of its own, to its end: for commands that start many agents.
+
+Its events go straight into a file, and what matters in them is read when it has ended. It does not outlive us.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.process.child import is_set_within
+from codex_py.process.guardian import Guardian
+from codex_py.protocol.frozen import frozen
+from codex_py.sandbox.child import kernel
+
+PROGRAM: Final = (sys.executable, "-P", "-m", "codex_py")
+"""Starts this very program, and nothing from the working directory."""
+_TERM_GRACE_S = 5.0
+_MAX_LINE_BYTES = 64 * 1024 * 1024
+"""A longer event is left out."""
+_STDERR_TAIL_BYTES = 4096
+
+
+@frozen
+class ExecCommand:
+    options: Sequence[str]
+    """Behind `exec --json`; no words."""
+    prompt: str
+    cwd: Path
+    environment: Mapping[str, str]
+    timeout_s: float | None = None
+
+
+@frozen
+class ExecResult:
+    exit_code: int | None
+    """None if a signal ended it."""
+    signal: int | None
+    timed_out: bool
+    seconds: float
+    thread_id: str | None = None
+    last_message: str | None = None
+    diff: str | None = None
+    usage: Mapping[str, int] | None = None
+    gates: Sequence[Mapping[str, Any]] | None = None
+    error: Mapping[str, Any] | None = None
+    """`message` and `code`, as in the event `turn.failed`; None if the turn was completed."""
+
+
+async def run_exec(
+    command: ExecCommand,
+    guardian: Guardian,
+    *,
+    events: Path,
+    stderr: Path,
+    grace_s: float = _TERM_GRACE_S,
+) -> ExecResult:
+    """Run it to its end. After the time-out, or a cancellation, it gets SIGTERM, and SIGKILL `grace_s` later.
+
+    Call it in the main thread: on Linux the agent ends with the thread that started it.
+
+    Args:
+        events, stderr: files for what it prints; they are replaced.
+
+    Raises:
+        OSError: it cannot be started, or the files cannot be written.
+        ValueError: an option has a NUL.
+    """
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as stdin, events.open("wb") as out, stderr.open("wb") as err:
+        stdin.write(command.prompt.encode(errors="surrogateescape"))
+        stdin.seek(0)
+        child = guardian.spawn(
+            # The prompt is not for those who list processes, and may be longer than an argument.
+            [*PROGRAM, "exec", "--json", *command.options, "--", "-"],
+            cwd=command.cwd,
+            environment=command.environment,
+            stdin=stdin.fileno(),
+            stdout=out.fileno(),
+            stderr=err.fileno(),
+            prepare=_Bond(os.getpid()),
+        )
+    exited = asyncio.Event()
+    child.call_at_exit(exited.set)
+    try:
+        timed_out = not await is_set_within(exited, command.timeout_s)
+    finally:
+        try:
+            if not exited.is_set():
+                child.send_signal(signal.SIGTERM)
+                await is_set_within(exited, grace_s)
+        finally:
+            # What it started dies with it: its own guardian sees it go.
+            if not exited.is_set():
+                child.kill()
+            code = child.process.wait()
+            guardian.forget(child)
+    found = await asyncio.to_thread(_read_events, events)
+    if code and "error" not in found:
+        found["error"] = {"message": _last_line(stderr), "code": "exec"}
+    return ExecResult(
+        exit_code=code if code >= 0 else None,
+        signal=-code if code < 0 else None,
+        timed_out=timed_out,
+        seconds=round(time.monotonic() - began, 3),
+        **found,
+    )
+
+
+class _Bond:
+    """Ties the child to us, between fork and exec, also where somebody kills the guardian."""
+
+    def __init__(self, parent: int) -> None:
+        self._parent = parent
+
+    def __call__(self) -> None:
+        # A worker of Ray has SIGINT blocked, and every child inherits that.
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        if sys.platform == "linux":
+            with suppress(OSError):
+                kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != self._parent:
+            # We were killed before that.
+            kernel.leave(128 + signal.SIGKILL)
+
+
+def _read_events(path: Path) -> dict[str, Any]:
+    """The fields of `ExecResult` that are in the events."""
+    found: dict[str, Any] = {}
+    with path.open("rb") as file:
+        is_rest = False
+        while line := file.readline(_MAX_LINE_BYTES):
+            is_whole, is_rest = not is_rest and line.endswith(b"\n"), not line.endswith(b"\n")
+            if not is_whole or not line.startswith((b'{"type":"t', b'{"type":"item.completed"')):
+                continue
+            if line.startswith(b'{"type":"item') and b'"agent_message"' not in line[:120]:
+                continue
+            event: dict[str, Any] = json.loads(line)
+            match event["type"]:
+                case "thread.started":
+                    found["thread_id"] = event["thread_id"]
+                case "item.completed":
+                    found["last_message"] = event["item"]["text"]
+                case "turn.completed" | "turn.failed":
+                    names = ("diff", "usage", "gates", "error")
+                    found |= {name: event[name] for name in names if name in event}
+                case _:
+                    pass
+    return found
+
+
+def _last_line(path: Path) -> str:
+    """The last line of what it said, without `Error: `."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _STDERR_TAIL_BYTES))
+        lines = file.read().decode(errors="replace").split("\n")
+    return next((line.removeprefix("Error: ") for line in reversed(lines) if line.strip()), "")
