@@ -190,7 +190,7 @@ class ModelClients:
         if (parent := options.parent) is not None:
             headers |= {
                 "session-id": parent.root_id,
-                "x-openai-subagent": "collab_spawn",
+                "x-openai-subagent": "review" if parent.role == "review" else "collab_spawn",
                 "x-codex-parent-thread-id": parent.thread_id,
             }
         maker = Maker(provider.id, self._home)

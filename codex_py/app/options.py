@@ -72,6 +72,8 @@ class SessionOptions:
     """The conversation replaces another one on the same screen; hooks are told."""
     keep_commands: bool = False
     """Commands keep running between turns. False: they end with the turn, so that their items complete before it."""
+    can_review: bool = False
+    """The session may be asked for a review, see `Reviews`."""
     text_deltas: bool = True
     """Emit the text of answers and of reasoning as it streams. If nobody shows it, it is not even parsed."""
     mcp_startup_wait: McpStartupWait | None = None

@@ -54,9 +54,15 @@ COMMANDS = (
     ),
     Command("fork [SESSION]", "Go on with a copy of a session", TERMINAL, own_options=False),
     Command(
-        "exec, e [resume|fork]",
+        "exec, e [resume|fork|review]",
         "Work on one prompt, in a new session or an earlier one",
         "frontends.exec.command",
+        own_options=False,
+    ),
+    Command(
+        "review [PROMPT]",
+        "Review a change, and report what is found",
+        "frontends.exec.review",
         own_options=False,
     ),
     Command(
@@ -176,7 +182,7 @@ NAMES = tuple(command.names[0] for command in COMMANDS)
 OF_CODEX = {
     *("acp", "agents", "app-server", "cloud"),
     *("exec-server", "import", "man", "queue"),
-    *("remote-control", "review", "update"),
+    *("remote-control", "update"),
 }
 """Commands that this program does not have: nearly all are Codex's."""
 

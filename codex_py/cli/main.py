@@ -77,7 +77,8 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     arguments = parse_arguments(argv)
     if arguments.version:
         return print_out(f"codex-py {__version__}\n")
-    word = arguments.words[0] if arguments.words else ""
+    of_exec = arguments.words[:2] in {("exec", "review"), ("e", "review")}
+    word = next(iter(arguments.words[of_exec:]), "")
     command = find_command(word)
     if command is None and len(arguments.words) > 1:
         near = suggestion(word, NAMES)

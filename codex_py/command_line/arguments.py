@@ -10,14 +10,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 from codex_py.command_line.parser import (
     CommandParser,
     OneOf,
     flag,
     given,
-    not_there_yet,
     option,
     options,
     suggestion,
@@ -89,6 +88,11 @@ GATES = (
     *("max_diff_lines", "require_evidence", "fail_on"),
 )
 """Options that are keys of `[gates]`."""
+
+
+OF_REVIEW = ("uncommitted", "base", "commit", "title", "format")
+"""Options that only `review` has."""
+ReviewFormat: TypeAlias = Literal["text", "json", "sarif", "junit", "github"]
 
 
 @frozen
@@ -171,9 +175,15 @@ class Arguments:
     forbid_path: Sequence[str] = option("--forbid-path", default=(), action="append")
     max_diff_lines: int | None = option("--max-diff-lines", type=_count)
     require_evidence: Sequence[str] = option("--require-evidence", default=(), action="append")
-    fail_on: Sequence[Failure] = option(
-        "--fail-on", default=(), action="append", type=OneOf(*get_args(Failure))
+    fail_on: Sequence[str] = option(
+        "--fail-on", default=(), action="append", type=OneOf(*get_args(Failure), "p0", "p1", "p2")
     )
+
+    uncommitted: bool = flag("--uncommitted")
+    base: str | None = option("--base")
+    commit: str | None = option("--commit")
+    title: str | None = option("--title")
+    format: ReviewFormat | None = option("--format", type=OneOf(*get_args(ReviewFormat)))
 
     ephemeral: bool = flag("--ephemeral")
     last: bool = flag("--last")
@@ -210,9 +220,6 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     before = ["--worktree=" if word == "--worktree" else word for word in argv[:end]]
     parser = CommandParser(Arguments)
     found, words = parser.parse_known_args(before)
-    if words[1:2] == ["review"] and words[0] in {"exec", "e"}:
-        # Before its options are read, which are unknown here.
-        raise not_there_yet("exec review")
     for word in words:
         # argparse gives unknown options back among the words.
         if (name := _FLAG.match(word)) and " " not in word.partition("=")[0]:

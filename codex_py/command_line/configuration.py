@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from codex_py.command_line.arguments import GATES, Arguments
 from codex_py.command_line.parser import working_folder
 from codex_py.config.config import Config, load_config
+from codex_py.config.gates import Failure
 from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import trust_project
 from codex_py.errors import CodexError, UsageError
@@ -83,6 +84,8 @@ def config_sources(arguments: Arguments, environment: Mapping[str, str]) -> dict
 def _gates(arguments: Arguments) -> dict[str, Any]:
     given: dict[str, Any] = {name: getattr(arguments, name) for name in GATES}
     given["require_change"] = arguments.require_change or None
+    # The others are for `review`.
+    given["fail_on"] = [kind for kind in arguments.fail_on if kind in get_args(Failure)] or None
     return {name: value for name, value in given.items() if value is not None and value != ()}
 
 

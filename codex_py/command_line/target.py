@@ -1,8 +1,10 @@
 """What a session begins with: the words of its command line as a prompt, an earlier thread, or both."""
 
 from collections.abc import Sequence
+from typing import get_args
 
-from codex_py.command_line.arguments import GATES, Arguments
+from codex_py.command_line.arguments import GATES, OF_REVIEW, Arguments
+from codex_py.config.gates import Failure
 from codex_py.errors import UsageError
 from codex_py.protocol.frozen import frozen
 
@@ -56,6 +58,10 @@ def terminal_target(arguments: Arguments) -> SessionTarget:
 
 def _target(words: Sequence[str], arguments: Arguments, resuming: str) -> SessionTarget:
     """The target that these words name, with those after `--`. `resuming`: the commands that have `--last`."""
+    if name := next((name for name in OF_REVIEW if getattr(arguments, name)), None):
+        raise UsageError(f"--{name} belongs to `codex-py review`")
+    if kind := next((kind for kind in arguments.fail_on if kind not in get_args(Failure)), None):
+        raise UsageError(f"--fail-on {kind} belongs to `codex-py review`")
     rest = [*words, *arguments.literal_words]
     if words[:1] not in {("resume",), ("fork",)}:
         if arguments.last or arguments.all:

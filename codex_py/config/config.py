@@ -76,6 +76,7 @@ class Config:
     model_prices: Mapping[str, Mapping[str, float | str]]
     """Dollars for a million tokens by model: `input`, `cached_input`, `output`; and `same_as`, a known model."""
     service_tier: str | None = value_of()
+    review_model: str | None = value_of()
     tool_choice: str = value_of()
     """See `ToolChoice.parse`."""
     parallel_tool_calls: bool | None = value_of()

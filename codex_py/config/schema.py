@@ -52,7 +52,7 @@ KEYS: Final[Table] = {
     "plan_mode_reasoning_effort": REASONING_EFFORT,
     "model_reasoning_summary": ("auto", "concise", "detailed", "none"),
     "model_verbosity": ("low", "medium", "high"),
-    "service_tier": "string",
+    **alike("string", "service_tier review_model"),
     "personality": unused(("none", "friendly", "pragmatic"), "none"),
     # What it is told.
     **alike("string", "instructions developer_instructions compact_prompt"),
@@ -206,7 +206,7 @@ KEYS: Final[Table] = {
         unused("string"),
         """experimental_realtime_start_instructions experimental_realtime_webrtc_call_base_url
         experimental_realtime_ws_backend_prompt experimental_realtime_ws_model
-        experimental_realtime_ws_startup_context experimental_thread_store_endpoint review_model""",
+        experimental_realtime_ws_startup_context experimental_thread_store_endpoint""",
     ),
     **alike(
         unused("string", project=False),

@@ -148,7 +148,7 @@ def test_bash_quotes_what_it_offers(tmp_path: Path, capfd: pytest.CaptureFixture
         ("exec --color = al", ["always"]),
         ("mcp ", ["add", "list", "get", "remove", "test", "login", "logout"]),
         ("mcp add --bear", ["--bearer-token-env-var"]),
-        ("exec re", ["resume"]),
+        ("exec re", ["resume", "review"]),
         ("exec -o ", []),
         ("apply ", []),
         ("completion ", ["bash", "zsh", "fish"]),

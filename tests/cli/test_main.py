@@ -111,7 +111,7 @@ def test_nothing_is_imported_from_the_working_directory(
                 2,
                 f"Error: `codex-py {word}` is not there yet; `codex-py help` lists what is\n",
             )
-            for word in ("review", "acp", "man", "import")
+            for word in ("acp", "man", "import")
         ),
         (["exec", "--jsn"], 2, "Error: unknown option --jsn. Did you mean --json?\n"),
         (

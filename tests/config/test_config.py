@@ -39,6 +39,7 @@ def test_without_any_file_everything_has_its_default(place: Place):
         model_fallbacks=(),
         model_prices={},
         service_tier=None,
+        review_model=None,
         tool_choice="auto",
         parallel_tool_calls=None,
         base_instructions=None,

@@ -3,13 +3,13 @@ from tests.config.conftest import Place
 
 def test_all_settings_without_effect_are_told_in_one_line(place: Place):
     place.user(
-        'review_model = "m"\nfeatures.goals = true\nagents.job_max_runtime_seconds = 2\n'
+        'log_dir = "m"\nfeatures.goals = true\nagents.job_max_runtime_seconds = 2\n'
         'agents.default_subagent_model = "m"\n'
         "[mcp_servers.s]\ncommand = 'x'\ntools.t.output_token_limit = 5\n[otel]\nexporter = 'none'\n"
     )
     assert place.load().warnings == (
         "These settings have no effect in this version: agents.job_max_runtime_seconds, features.goals,"
-        " mcp_servers.s.tools.t.output_token_limit, otel, review_model.",
+        " log_dir, mcp_servers.s.tools.t.output_token_limit, otel.",
     )
 
 
@@ -23,7 +23,7 @@ def test_a_value_that_asks_for_what_happens_anyway_is_not_told(place: Place):
 
 def test_a_project_does_not_make_it_two_lines(place: Place):
     place.trusted('personality = "friendly"\n')
-    place.project('review_model = "m"\n')
+    place.project('file_opener = "vscode"\n')
     assert place.load().warnings == (
-        "These settings have no effect in this version: personality, review_model.",
+        "These settings have no effect in this version: file_opener, personality.",
     )

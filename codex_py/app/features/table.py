@@ -48,6 +48,11 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], str]] = (
         lambda setup: skill_folders(setup.config, setup.environment),
         "codex_py.app.features.skills:SessionSkills",
     ),
+    # Outside of all that counts and changes requests: a review sends none.
+    (
+        lambda setup: setup.options.can_review and setup.options.parent is None,
+        "codex_py.app.features.reviews:Reviews",
+    ),
     (lambda _: True, "codex_py.app.features.tool_choice:ToolChoices"),
     # Outside of everything that changes files: it sees what a hook rewrote, and nothing of what a hook refused.
     (lambda setup: has_hooks(setup.config), "codex_py.app.features.hooks:HooksFeature"),

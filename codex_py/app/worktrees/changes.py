@@ -1,6 +1,5 @@
 """Copies uncommitted changes from a work tree into a worktree at the same commit."""
 
-import os
 import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -8,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from codex_py.patch.git import Git
+from codex_py.patch.trees import work_tree
 
 
 def carry_over(source: Git, root: Path, git: Git, path: Path) -> tuple[str, str]:
@@ -26,7 +26,7 @@ def carry_over(source: Git, root: Path, git: Git, path: Path) -> tuple[str, str]
     """
     with copied_index(source, root, git) as copied:
         staged = copied.output(root, "write-tree")
-        files = write_files(copied, root)
+        files = work_tree(copied, root)
     git = git.without_filters(path)
     git.output(path, "read-tree", "--reset", "-u", files)
     git.output(path, "read-tree", staged)
@@ -46,17 +46,3 @@ def copied_index(git: Git, top: Path, own: Git) -> Generator[Git]:
         yield replace(git, variables={**git.variables, "GIT_INDEX_FILE": str(index)})
     finally:
         index.unlink()
-
-
-def write_files(git: Git, top: Path) -> str:
-    """Write a git tree of all files but ignored ones, submodules and repositories. Returns its id; the index is that tree then."""
-    differing = ("diff-files", "-z", "--name-only", "--ignore-submodules=all")
-    gone = git.names(top, *differing, "--diff-filter=D")
-    changed = git.names(top, *differing, "--diff-filter=d")
-    new = git.names(top, "ls-files", "-z", "--others", "--exclude-standard")
-    files = [*changed, *(name for name in new if not name.endswith("/"))]
-    # A file may be gone because its folder has become another file.
-    for names, *words in ((gone, "--force-remove"), (files, "--add", "--replace")):
-        stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
-        git.output(top, "update-index", "-z", *words, "--stdin", stdin=stdin)
-    return git.output(top, "write-tree")

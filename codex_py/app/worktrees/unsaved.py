@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from codex_py.app.worktrees.changes import copied_index, write_files
+from codex_py.app.worktrees.changes import copied_index
 from codex_py.errors import CodexError
 from codex_py.filesystem.git import git_folder
 from codex_py.patch.git import Git
+from codex_py.patch.trees import work_tree
 
 _IN_PROGRESS = (
     *("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG"),
@@ -95,7 +96,7 @@ def _differs(copied: Git, path: Path, carried: Sequence[str]) -> bool:
     # Takes no file for unchanged because it is said to be.
     has_changed = copied.run(path, "update-index", "--really-refresh").returncode != 0
     if files:
-        return write_files(copied, path) != files
+        return work_tree(copied, path) != files
     new = copied.names(path, "ls-files", "-z", "--others", "--exclude-standard")
     return has_changed or any(not name.endswith("/") for name in new)
 

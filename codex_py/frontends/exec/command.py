@@ -21,7 +21,7 @@ from codex_py.command_line.target import exec_target, require_images
 from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.streams.standard import OutputStream, is_pipe, read_all
 
-_STDERR_TIMEOUT_S = 2.0
+EXEC_STDERR_TIMEOUT_S = 2.0
 """A caller that reads standard output alone must not stop us when the other pipe is full."""
 
 GRACE_S = 0.5
@@ -50,7 +50,7 @@ def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
     """Work on the prompt; the exit code."""
     target = exec_target(arguments)
     require_images(arguments, target)
-    stderr = OutputStream(2, timeout_s=_STDERR_TIMEOUT_S)
+    stderr = OutputStream(2, timeout_s=EXEC_STDERR_TIMEOUT_S)
     prompt = None
     # A fork may be made without a prompt, as in Codex.
     if target.prompt is not None or not target.fork:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from codex_py.app.features.output_schema import load_schema
 from codex_py.app.options import SessionOptions
-from codex_py.app.session import TurnResult, open_session
+from codex_py.app.session import Session, TurnResult, open_session
 from codex_py.app.settings import configured_choices
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import load_exec_config
@@ -94,7 +94,7 @@ class ExecRun:
                 await self._enter_worktree(stack)
                 opening = open_session(
                     self.config,
-                    self._session_options(),
+                    self.session_options(),
                     self._pass_on,
                     environment=self.environment,
                     elicitor=self.elicitor,
@@ -111,9 +111,8 @@ class ExecRun:
             if text is None:
                 return ExitCode.DONE
             asyncio.get_running_loop().call_later(_COLLECT_AFTER_S, _collect_garbage)
-            images = self.arguments.images
             try:
-                result = await session.run_turn(text, images=images, output_schema=self.schema)
+                result = await self.run_turn(session, text)
             finally:
                 self._is_over = True
         error = result.error
@@ -123,6 +122,18 @@ class ExecRun:
             # A gate that failed too may be the more serious.
             return max(result.exit_code, ExitCode.DONE if error is None else error.exit_code)
         return error.exit_code
+
+    async def run_turn(self, session: Session, text: str) -> TurnResult:
+        """Work on the prompt."""
+        images, schema = self.arguments.images, self.schema
+        return await session.run_turn(text, images=images, output_schema=schema)
+
+    def answer(self, result: TurnResult) -> str | None:
+        """The text for whoever started the run; None if there is none."""
+        message = result.last_message
+        if self.arguments.plan and message is not None:
+            return proposed_plan(message) or message
+        return message
 
     async def _enter_worktree(self, stack: AsyncExitStack) -> None:
         """Move to the worktree of the session, if it has one."""
@@ -155,9 +166,7 @@ class ExecRun:
         self._session.warn(text)
 
     def _deliver(self, result: TurnResult) -> None:
-        message = result.last_message
-        if self.arguments.plan and message is not None:
-            message = proposed_plan(message) or message
+        message = self.answer(result)
         if (file := self.message_file) is not None:
             file.write(message or "")
             if message is None:
@@ -171,7 +180,7 @@ class ExecRun:
             shown = printable(message) if os.isatty(1) else message
             self.stdout.write_text(f"{shown}\n")
 
-    def _session_options(self) -> SessionOptions:
+    def session_options(self) -> SessionOptions:
         arguments = self.arguments
         choices = configured_choices(self.config, self._add_dirs)
         return SessionOptions(

@@ -1,0 +1,165 @@
+"""The findings of a review: read from the model's answer, and placed on the lines of the change."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any, Final
+
+from unidiff.errors import UnidiffParseError
+from unidiff.patch import PatchSet
+
+from codex_py.app.review.change import Change
+from codex_py.patch.unified.reader import read_diff
+from codex_py.protocol.frozen import frozen
+
+_SCORE: Final = {"type": "number", "minimum": 0, "maximum": 1}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    required = list(properties)
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+SCHEMA: Final[dict[str, Any]] = _object(
+    findings={
+        "type": "array",
+        "items": _object(
+            title={"type": "string"},
+            body={"type": "string"},
+            confidence_score=_SCORE,
+            priority={"type": "integer", "minimum": 0, "maximum": 3},
+            code_location=_object(
+                absolute_file_path={"type": "string"},
+                line_range=_object(
+                    start={"type": "integer", "minimum": 1},
+                    end={"type": "integer", "minimum": 1},
+                ),
+            ),
+        ),
+    },
+    overall_correctness={"type": "string", "enum": ["patch is correct", "patch is incorrect"]},
+    overall_explanation={"type": "string"},
+    overall_confidence_score=_SCORE,
+)
+"""Of the answer: the field names are those of Codex."""
+
+
+@frozen
+class Finding:
+    title: str
+    body: str
+    priority: int
+    """0 is the most serious, 3 minor."""
+    confidence: float
+    path: str
+    """Relative to the root of the change with slashes if it is below it; else absolute."""
+    start: int
+    """The first line of the new version, from 1."""
+    end: int
+    on_change: bool | None
+    """False: none of the lines is part of the change. None: it is not known what was changed."""
+    fingerprint: str
+    """The same for the same problem at the same text, wherever the lines have moved to."""
+
+
+@frozen
+class Review:
+    findings: tuple[Finding, ...]
+    """The most serious first."""
+    correctness: str
+    explanation: str
+    confidence: float
+
+
+def read_review(answer: str, change: Change) -> Review:
+    """Read an answer that satisfies `SCHEMA`."""
+    data: dict[str, Any] = json.loads(answer)
+    lines = dict(_changed_lines(change.diff))
+    texts = {_shown(file.destination, change.root): file.new or b"" for file in change.files}
+    findings = [_finding(each, change.root, lines, texts) for each in data["findings"]]
+    return Review(
+        tuple(sorted(findings, key=lambda finding: finding.priority)),
+        data["overall_correctness"],
+        data["overall_explanation"],
+        data["overall_confidence_score"],
+    )
+
+
+def _finding(
+    data: dict[str, Any], root: Path, changed: dict[str, set[int]], texts: dict[str, bytes]
+) -> Finding:
+    place = data["code_location"]
+    path = _shown(Path(os.path.normpath(root / place["absolute_file_path"])), root)
+    start, end = sorted(place["line_range"].values())
+    on_change = None
+    if changed:
+        on_change = not changed.get(path, set[int]()).isdisjoint(range(start, end + 1))
+    flagged = texts.get(path, b"").split(b"\n")[start - 1 : end]
+    marks = (data["title"].casefold().encode(), path.encode(), *(line.strip() for line in flagged))
+    return Finding(
+        data["title"],
+        data["body"],
+        data["priority"],
+        data["confidence_score"],
+        path,
+        start,
+        end,
+        on_change,
+        hashlib.sha256(b"\0".join(marks)).hexdigest()[:32],
+    )
+
+
+def _shown(path: Path, root: Path) -> str:
+    for top in (root, Path(os.path.realpath(root))):
+        if path.is_relative_to(top):
+            return path.relative_to(top).as_posix()
+    return str(path)
+
+
+def _changed_lines(diff: str) -> Iterator[tuple[str, set[int]]]:
+    """By path, the lines of the new version that a diff adds, and those between which it removes some."""
+    try:
+        if '\n--- "' in diff or '\n+++ "' in diff:
+            raise UnidiffParseError("it leaves the quotes of names")
+        files = [
+            (file.path, [(hunk.target_start, [str(line) for line in hunk]) for hunk in file])
+            for file in PatchSet(StringIO(diff, newline="\n"))
+        ]
+    except UnidiffParseError:
+        files = [
+            (
+                file.new_name.removeprefix("b/"),
+                [(each.new_start, _texts(each.body)) for each in file.hunks],
+            )
+            for file in read_diff(diff.encode())
+        ]
+    for path, hunks in files:
+        yield path, {number for start, body in hunks for number in _lines_of(start, body)}
+
+
+def _texts(lines: Sequence[bytes]) -> list[str]:
+    return [line.decode(errors="replace") for line in lines]
+
+
+def _lines_of(start: int, body: Sequence[str]) -> Iterator[int]:
+    number = start
+    for line in body:
+        match line[:1]:
+            case "+":
+                yield number
+                number += 1
+            case "-":
+                # What is missing can only be shown beside its place.
+                yield from (max(1, number - 1), number)
+            case " ":
+                number += 1
+            case _:
+                pass

@@ -1,0 +1,138 @@
+"""Writes the findings of a review: as text, JSON, SARIF, JUnit, and annotations of GitHub Actions."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+from xml.sax.saxutils import escape, quoteattr
+
+from codex_py.app.review.findings import Finding, Review
+from codex_py.streams.terminal import printable
+from codex_py.version import __version__
+
+_SARIF: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
+_LEVELS: Final = ("error", "error", "warning", "note")
+"""Of SARIF, by priority."""
+_MEANINGS: Final = (
+    "Stops everything",
+    "Should be mended before it is merged",
+    "Should be mended some day",
+    "Minor",
+)
+
+
+def as_text(review: Review, root: Path) -> str:
+    """As Codex shows it. `root`: of the change, absolute."""
+    parts = [review.explanation.strip()] if review.explanation.strip() else []
+    if review.findings:
+        heading = "Review comment:" if len(review.findings) == 1 else "Full review comments:"
+        comments: list[str] = []
+        for finding in review.findings:
+            lines = "\n".join(f"  {line}".rstrip() for line in finding.body.strip().splitlines())
+            elsewhere = " (not a line of the change)" if finding.on_change is False else ""
+            where = f"{root / finding.path}:{finding.start}-{finding.end}"
+            comments.append(f"- {finding.title} — {where}{elsewhere}\n{lines}")
+        parts.append("\n\n".join([heading, *comments]))
+    return "\n\n".join(parts) or "No findings."
+
+
+def titled(finding: Finding) -> str:
+    """With the priority, which a model may have put before the title itself."""
+    mark = f"[P{finding.priority}]"
+    title = " ".join(finding.title.split())
+    return title if title.startswith(mark) else f"{mark} {title}"
+
+
+def place(finding: Finding) -> str:
+    """`src/a.py:3-5`."""
+    return f"{finding.path}:{finding.start}-{finding.end}"
+
+
+def _as_json(review: Review) -> str:
+    return json.dumps(asdict(review), indent=2, ensure_ascii=False)
+
+
+def _as_sarif(review: Review) -> str:
+    """https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html"""
+    rules = [
+        {
+            "id": f"P{priority}",
+            "shortDescription": {"text": meaning},
+            "defaultConfiguration": {"level": _LEVELS[priority]},
+        }
+        for priority, meaning in enumerate(_MEANINGS)
+    ]
+    driver = {"name": "codex-py review", "version": __version__, "rules": rules}
+    results = [_sarif_result(finding) for finding in review.findings]
+    run = {"tool": {"driver": driver}, "results": results, "columnKind": "unicodeCodePoints"}
+    return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=2)
+
+
+def _sarif_result(finding: Finding) -> dict[str, Any]:
+    is_below = not finding.path.startswith("/")
+    base = {"uriBaseId": "%SRCROOT%"} if is_below else {}
+    uri = quote(finding.path) if is_below else f"file://{quote(finding.path)}"
+    physical = {
+        "artifactLocation": {"uri": uri, **base},
+        "region": {"startLine": finding.start, "endLine": finding.end},
+    }
+    return {
+        "ruleId": f"P{finding.priority}",
+        "ruleIndex": finding.priority,
+        "level": _LEVELS[finding.priority],
+        "message": {"text": f"{finding.title}\n\n{finding.body}"},
+        "locations": [{"physicalLocation": physical}],
+        "partialFingerprints": {"codexPyReview/v1": finding.fingerprint},
+        "properties": {"confidence": finding.confidence, "onChange": finding.on_change},
+    }
+
+
+def _as_junit(review: Review) -> str:
+    """A failed case for each finding; a review without any is one case that passed."""
+    cases = [_junit_case(finding) for finding in review.findings]
+    cases = cases or ['  <testcase classname="review" name="no findings"/>']
+    counts = f'name="codex-py review" tests="{len(cases)}" failures="{len(review.findings)}"'
+    body = "\n".join(cases)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuite {counts}>\n{body}\n</testsuite>'
+
+
+def _junit_case(finding: Finding) -> str:
+    path, body = _attribute(finding.path), escape(printable(f"{place(finding)}\n\n{finding.body}"))
+    return (
+        f'  <testcase classname={path} name={_attribute(titled(finding))} file={path} line="{finding.start}">\n'
+        f'    <failure message={_attribute(finding.title)} type="P{finding.priority}">{body}</failure>\n'
+        "  </testcase>"
+    )
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(printable(" ".join(text.split())))
+
+
+def _as_annotations(review: Review) -> str:
+    """https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands"""
+    return "\n".join(
+        f"::{_LEVELS[finding.priority].replace('note', 'notice')} file={_property(finding.path)},"
+        f"line={finding.start},endLine={finding.end},title={_property(titled(finding))}::"
+        f"{_escaped(finding.body)}"
+        for finding in review.findings
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+
+
+FORMATS: Final[Mapping[str, Callable[[Review], str]]] = {
+    "json": _as_json,
+    "sarif": _as_sarif,
+    "junit": _as_junit,
+    "github": _as_annotations,
+}
+"""Those besides the text. Without a newline at the end."""

@@ -1,0 +1,73 @@
+"""`codex-py review` and `exec review`: one review, its findings in a format of choice, and an exit code."""
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+
+from codex_py.app.features.reviews import Reviews
+from codex_py.app.options import SessionOptions
+from codex_py.app.review.formats import FORMATS
+from codex_py.app.review.target import ReviewTarget
+from codex_py.app.session import Session, TurnResult
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.target import SessionTarget
+from codex_py.config.gates import GateSettings
+from codex_py.errors import UsageError
+from codex_py.frontends.exec.command import EXEC_STDERR_TIMEOUT_S, start_reading
+from codex_py.frontends.exec.run import ExecRun
+from codex_py.streams.standard import OutputStream
+
+
+def run_review(arguments: Arguments, environment: Mapping[str, str]) -> int:
+    """Review a change; the exit code."""
+    words = [*arguments.words, *arguments.literal_words]
+    words = words[words.index("review") + 1 :]
+    given = [arguments.uncommitted, arguments.base, arguments.commit, words]
+    if sum(map(bool, given)) != 1 or len(words) > 1:
+        raise UsageError(
+            "review: say what: --uncommitted, --base BRANCH, --commit SHA, or instructions of your own"
+        )
+    stderr = OutputStream(2, timeout_s=EXEC_STDERR_TIMEOUT_S)
+    said = (
+        start_reading(words[0], notice=lambda text: stderr.write_text(f"{text}\n"))
+        if words
+        else None
+    )
+    return _ReviewRun(arguments, said, environment, stderr).run()
+
+
+class _ReviewRun(ExecRun):
+    def __init__(
+        self,
+        arguments: Arguments,
+        said: "Future[str] | None",
+        environment: Mapping[str, str],
+        stderr: OutputStream,
+    ) -> None:
+        name = Future[str]()
+        super().__init__(arguments, SessionTarget("review"), environment, said or name, stderr)
+        # What a run that changes something must satisfy is not asked of a review.
+        self.config = replace(self.config, gates=GateSettings(fail_on=self.config.gates.fail_on))
+        self._target = ReviewTarget(
+            arguments.uncommitted, arguments.base, arguments.commit, arguments.title
+        )
+        if said is None:
+            name.set_result(self._target.name)
+        self._reviews: Reviews | None = None
+
+    def session_options(self) -> SessionOptions:
+        return replace(super().session_options(), can_review=True)
+
+    async def run_turn(self, session: Session, text: str) -> TurnResult:
+        target = (
+            replace(self._target, words=text) if self._target == ReviewTarget() else self._target
+        )
+        reviews = self._reviews = session.feature(Reviews)
+        assert reviews is not None
+        marks = [int(kind[1]) for kind in self.arguments.fail_on if kind.startswith("p")]
+        return await session.run_turn(reviews.begin(target, fail_on=max(marks, default=None)))
+
+    def answer(self, result: TurnResult) -> str | None:
+        review = self._reviews and self._reviews.review
+        write = FORMATS.get(self.arguments.format or "text")
+        return result.last_message if review is None or write is None else write(review)

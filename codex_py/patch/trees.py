@@ -1,0 +1,92 @@
+"""Compares trees of git, and makes one of a work tree without writing to its repository."""
+
+import os
+import shutil
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from codex_py.errors import CodexError
+from codex_py.patch.git import Git
+from codex_py.protocol.patched_file import PatchedFile
+
+_SUBMODULE = 0o160000
+
+
+@contextmanager
+def aside(git: Git, top: Path) -> Generator[Git]:
+    """A git with a copy of the index, that writes new objects into a folder of its own, which goes at the end."""
+    with TemporaryDirectory(prefix="codex-py-git.") as folder:
+        index, objects = Path(folder, "index"), Path(folder, "objects")
+        objects.mkdir()
+        paths = git.output(top, "rev-parse", "--git-path", "index", "--git-path", "objects")
+        own_index, own_objects = (top / path for path in paths.splitlines())
+        with suppress(FileNotFoundError):
+            # With its time: git compares the contents of files that are not older.
+            shutil.copy2(own_index, index)
+        variables = {
+            "GIT_INDEX_FILE": str(index),
+            "GIT_OBJECT_DIRECTORY": str(objects),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(own_objects),
+        }
+        yield replace(git, variables={**git.variables, **variables})
+
+
+def work_tree(git: Git, top: Path) -> str:
+    """Write a git tree of all files but ignored ones, submodules and repositories. Returns its id; the index is that tree then.
+
+    Raises:
+        CodexError: git fails, as it does while a merge has conflicts.
+    """
+    differing = ("diff-files", "-z", "--name-only", "--ignore-submodules=all")
+    gone = git.names(top, *differing, "--diff-filter=D")
+    changed = git.names(top, *differing, "--diff-filter=d")
+    new = git.names(top, "ls-files", "-z", "--others", "--exclude-standard")
+    files = [*changed, *(name for name in new if not name.endswith("/"))]
+    # A file may be gone because its folder has become another file.
+    for names, *words in ((gone, "--force-remove"), (files, "--add", "--replace")):
+        stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
+        git.output(top, "update-index", "-z", *words, "--stdin", stdin=stdin)
+    return git.output(top, "write-tree")
+
+
+def files_between(git: Git, top: Path, old: str, new: str) -> list[PatchedFile]:
+    """The files that differ between two trees or commits, without submodules. Raises a `CodexError`."""
+    fields = git.names(top, "diff-tree", "-r", "-z", "--no-renames", "--raw", old, new)
+    found: list[tuple[str, Sequence[int], Sequence[str]]] = []
+    for meta, name in zip(fields[::2], fields[1::2], strict=True):
+        *modes, old_id, new_id = meta.removeprefix(":").split()[:4]
+        kinds = [int(mode, 8) for mode in modes]
+        if _SUBMODULE not in kinds:
+            found.append((name, kinds, [old_id, new_id]))
+    wanted = {
+        blob for _, kinds, ids in found for kind, blob in zip(kinds, ids, strict=True) if kind
+    }
+    blobs = _contents(git, top, sorted(wanted))
+    return [
+        PatchedFile.of(
+            top / name,
+            *(blobs[blob] if kind else None for kind, blob in zip(kinds, ids, strict=True)),
+            old_mode=kinds[0] or None,
+            new_mode=kinds[1] or None,
+        )
+        for name, kinds, ids in found
+    ]
+
+
+def _contents(git: Git, top: Path, ids: Sequence[str]) -> dict[str, bytes]:
+    stdin = "".join(f"{name}\n" for name in ids).encode()
+    done = git.run(top, "cat-file", "--batch", stdin=stdin)
+    found: dict[str, bytes] = {}
+    data, at = done.stdout, 0
+    for name in ids:
+        end = data.find(b"\n", at)
+        head = data[at:end].split()
+        if end < 0 or len(head) != 3:
+            raise CodexError(f"git has lost the object {name}", code="git")
+        start, size = end + 1, int(head[2])
+        found[name] = data[start : start + size]
+        at = start + size + 1
+    return found
