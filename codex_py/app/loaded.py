@@ -2,18 +2,19 @@
 
 import asyncio
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from codex_py.app.options import SessionSetup
 from codex_py.app.user_programs import Start, secret_names, user_programs, user_shell
 from codex_py.config.environment import child_environment, hidden_names, without_variables
 from codex_py.core.session import Session
+from codex_py.execpolicy.added_rule import allow_prefix
 from codex_py.execpolicy.decision import Rules
-from codex_py.execpolicy.rules import allow_prefix
 from codex_py.model.catalog import model_info
 from codex_py.process.sessions import ProcessSessions
 from codex_py.programs import record_writable_roots
@@ -24,7 +25,7 @@ from codex_py.protocol.approval import (
     ReviewDecision,
     SandboxPolicy,
 )
-from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.dispatch import Tool, ToolContext
 from codex_py.protocol.events import EventSink
 from codex_py.protocol.extension import Extension, ToolFinder
 from codex_py.protocol.items import OutputItem
@@ -97,11 +98,7 @@ class LoadedTools:
             allow_login_shell=config.allow_login_shell,
             unambiguous_patches=config.patch_ambiguous == "refuse",
         )
-        self.router = ToolRouter(
-            tools,
-            find_tool=_finder(extension),
-            wrap=extension.wrap_dispatch,
-        )
+        self.router = ToolRouter(_finder(tools, extension), extension.wrap_dispatch)
         self._approvals = Approvals(
             extension.wrap_approver(setup.approver or _DenyingApprover()),
             session.abort,
@@ -200,9 +197,10 @@ class LoadedTools:
             )
 
 
-def _finder(extension: Extension) -> ToolFinder:
-    """Finds the tools of extensions. One that is always offered is loaded by its first call."""
-    load = {offered.name: cache(offered.load) for offered in extension.tools}
+def _finder(builtin: Mapping[str, Callable[[], Tool[Any]]], extension: Extension) -> ToolFinder:
+    """Finds our tools and those of extensions. One that is always offered is loaded by its first call."""
+    offered = {tool.name: tool.load for tool in extension.tools}
+    load = {name: cache(load) for name, load in {**offered, **builtin}.items()}
     others = extension.find_tool()
     return lambda name: load[name]() if name in load else others(name)
 

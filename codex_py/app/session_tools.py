@@ -1,7 +1,7 @@
 """Loads the tools of a session after its first request was sent. LIGHT."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,10 +12,10 @@ from codex_py.core.response_items import item_events
 from codex_py.core.session import Session
 from codex_py.core.turn import ItemHandlers
 from codex_py.errors import ExitCode
-from codex_py.protocol.extension import Extension, Occasion, Thread, TurnStart
+from codex_py.protocol.extension import Extension, Thread, TurnStart
 from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import ToolCall
+from codex_py.tools.plan_notes import plan_notes
 
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
 """Types of the items that tools answer."""
@@ -35,15 +35,8 @@ class SessionTools:
         """The `LoadedTools`, once `tools` has made them."""
 
     def __call__(self, thread: Thread) -> Extension:
-        def context(occasion: Occasion) -> Sequence[Note]:
-            if occasion != "compact":
-                return ()
-            from codex_py.tools.plan import plan_notes  # 90 ms before the tools
-
-            return plan_notes(thread.items)
-
         return Extension(
-            context=context,
+            context=lambda occasion: plan_notes(thread.items) if occasion == "compact" else (),
             around_session=self._around_session,
             around_turn=lambda turn: self._around_turn(thread, turn),
             turn_facts=self._turn_facts,

@@ -1,4 +1,4 @@
-"""Reads `.rules` files, and adds rules to them.
+"""Reads `.rules` files.
 
     prefix_rule(
         pattern = ["git", ["push", "fetch"]],    # words; a list holds alternatives
@@ -12,22 +12,18 @@
 Source: the README of Codex's `execpolicy` crate, and how Codex 0.169 reads such files.
 """
 
-import json
 import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from codex_py.errors import ConfigError
 from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
 from codex_py.execpolicy.starlark import Argument, Call, Value, kind, read_calls
 from codex_py.execpolicy.words import Command
-from codex_py.filesystem.private import lock, make_private
 
 _NO_RULES = Rules()
-_LOCK_TIMEOUT_S = 10.0
 _PROTOCOLS = ["http", "https", "https_connect", "http-connect", "socks5_tcp", "socks5_udp"]
 
 
@@ -90,39 +86,6 @@ def load_rules(folders: Sequence[Path]) -> Rules:
             raise _unreadable(folder, error) from error
         files += [entry for entry in entries if entry.suffix == ".rules" and entry.is_file()]
     return read_rules(files)
-
-
-def allow_prefix(rules_folder: Path, prefix: Sequence[str]) -> None:
-    """Add a rule to `default.rules` that allows commands which begin with these words, unless it is there.
-
-    The file is locked and appended to as Codex does, which may do so at the same time: replacing the file
-    would lose what Codex adds.
-
-    Raises:
-        OSError: the file cannot be read or written; it is as it was.
-        ValueError: there are no words, or one is no Unicode text.
-    """
-    if not prefix:
-        raise ValueError("a rule needs a word")
-    words = ", ".join(json.dumps(word, ensure_ascii=False) for word in prefix)
-    line = f'prefix_rule(pattern=[{words}], decision="allow")'.encode()
-    make_private(rules_folder)
-    path = rules_folder / "default.rules"
-    with open(path, "a+b", buffering=0, opener=partial(os.open, mode=0o600)) as file:
-        lock(file.fileno(), _LOCK_TIMEOUT_S)
-        file.seek(0)
-        content = file.readall()
-        if line in (known.rstrip(b"\r") for known in content.split(b"\n")):
-            return
-        start = b"" if not content or content.endswith(b"\n") else b"\n"
-        added = start + line + b"\n"
-        try:
-            if file.write(added) != len(added):
-                raise OSError("the disk is full")
-            os.fsync(file.fileno())
-        except OSError:
-            file.truncate(len(content))
-            raise
 
 
 def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigError:

@@ -1,11 +1,12 @@
-"""All built-in tools, in the order in which they are offered. A model is offered some of them and may call any."""
+"""All built-in tools. A model is offered some of them and may call any."""
 
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.dispatch import Tool
-from codex_py.tools.patch.apply_patch import ApplyPatch
 from codex_py.tools.plan import UpdatePlan
 from codex_py.tools.shell.command import CommandRunner
 from codex_py.tools.shell.exec_command import ExecCommand, WriteStdin
@@ -26,17 +27,29 @@ def builtin_tools(
     max_poll_ms: int,
     allow_login_shell: bool = True,
     unambiguous_patches: bool = False,
-) -> list[Tool[Any]]:
-    """The tools of one session. `ApplyPatch`, `CommandTool`, `WriteStdin` and `ViewImage` say what the arguments mean."""
-    patch = ApplyPatch(home, unambiguous=unambiguous_patches)
-    runner = CommandRunner(processes, orchestrator, patch)
-    return [
-        ExecCommand(runner, shell, allow_login=allow_login_shell),
-        WriteStdin(processes, max_poll_ms=max_poll_ms),
-        Shell(runner, shell, structured=structured_shell, allow_login=allow_login_shell),
-        ShellCommand(runner, shell, allow_login=allow_login_shell),
-        LocalShell(runner, shell, structured=structured_shell),
-        plan,
-        patch,
-        ViewImage(image_detail),
-    ]
+) -> Mapping[str, Callable[[], Tool[Any]]]:
+    """Makes each tool of one session by its name, once. `ApplyPatch`, `CommandTool`, `WriteStdin` and `ViewImage` say what the arguments mean."""
+
+    @cache
+    def apply_patch():
+        from codex_py.tools.patch.apply_patch import ApplyPatch  # 20 ms behind the tools
+
+        return ApplyPatch(home, unambiguous=unambiguous_patches)
+
+    runner = CommandRunner(
+        processes,
+        orchestrator,
+        lambda patch, cwd, context: apply_patch().apply(patch, cwd, context),
+    )
+    return {
+        "exec_command": lambda: ExecCommand(runner, shell, allow_login=allow_login_shell),
+        "write_stdin": lambda: WriteStdin(processes, max_poll_ms=max_poll_ms),
+        "shell": lambda: Shell(
+            runner, shell, structured=structured_shell, allow_login=allow_login_shell
+        ),
+        "shell_command": lambda: ShellCommand(runner, shell, allow_login=allow_login_shell),
+        "local_shell": lambda: LocalShell(runner, shell, structured=structured_shell),
+        "update_plan": lambda: plan,
+        "apply_patch": apply_patch,
+        "view_image": lambda: ViewImage(image_detail),
+    }

@@ -37,7 +37,7 @@ def own_tools() -> list[Tool[Any]]:
     )
     agents: Any = None
     return [
-        *builtin,
+        *(make() for make in builtin.values()),
         *own_mcp_tools(servers, McpCatalogue(servers)),
         *(AgentTool(name, agents) for name in sorted(AGENT_TOOLS)),
     ]

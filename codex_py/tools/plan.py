@@ -1,20 +1,15 @@
 """`update_plan`: the model's list of steps, for the user to follow."""
 
-from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from codex_py.protocol import event_items, events
 from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.json_fields import json_object, objects, text_field
-from codex_py.protocol.messages import EncodedItem, decode_json
-from codex_py.protocol.prompts import Note, context_texts
+from codex_py.protocol.json_fields import objects
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ChangesNothing, ToolParams
-
-_OPENING: Final = "The plan of your last `update_plan`:"
 
 
 class PlanStep(ToolParams):
@@ -71,22 +66,6 @@ class UpdatePlan(ChangesNothing):
         if self._current is not None:
             emit(events.ItemCompleted(self._current))
             self._current = None
-
-
-def plan_notes(items: Sequence[EncodedItem]) -> list[Note]:
-    """The last plan in a history, as a note that outlives a compaction of it; empty if there is none."""
-    for item in reversed(items):
-        if b'"update_plan"' in item:
-            data = decode_json(item)
-            is_plan = data.get("type") == "function_call" and data.get("name") == "update_plan"
-            plan = (
-                objects(json_object(text_field(data, "arguments")).get("plan")) if is_plan else []
-            )
-            if lines := [f"- [{step.get('status')}] {step.get('step')}" for step in plan]:
-                return [Note("\n".join([_OPENING, *lines]))]
-        elif text := next(context_texts(_OPENING, [item]), None):
-            return [Note(text)]
-    return []
 
 
 def _entry(text: str, status: Any) -> event_items.TodoEntry:

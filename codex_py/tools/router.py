@@ -8,7 +8,7 @@ output with its `call_id`, whatever happens.
 import asyncio
 import errno
 import json
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from typing import Any
@@ -46,17 +46,14 @@ class ToolRouter:
 
     def __init__(
         self,
-        tools: Collection[Tool[Any]],
-        *,
-        find_tool: Callable[[str], Tool[Any] | None] = lambda _: None,
+        find_tool: Callable[[str], Tool[Any] | None],
         wrap: Callable[[Dispatch], Dispatch] = lambda dispatch: dispatch,
     ) -> None:
         """
         Args:
-            find_tool: finds a tool that comes and goes, such as one of an MCP server, by its flat name.
+            find_tool: finds a tool by its flat name; None if there is none, as those of MCP servers come and go.
             wrap: wraps each call when its turn has come, see `Extension.wrap_dispatch`.
         """
-        self._tools: Mapping[str, Tool[Any]] = {tool.name: tool for tool in tools}
         self._find_tool = find_tool
         self._run = wrap(_run)
         self._queue = CallQueue()
@@ -128,7 +125,7 @@ class ToolRouter:
     def _resolve(self, call: ToolCall) -> tuple[Tool[Any], BaseModel]:
         """The tool of a call and its parsed arguments; a `ToolError` if it is unknown or they are invalid."""
         name = call.tool_name
-        if (tool := self._tools.get(name) or self._find_tool(name)) is None:
+        if (tool := self._find_tool(name)) is None:
             kind = "custom tool call" if isinstance(call.payload, CustomPayload) else "call"
             server, _, of_server = name.removeprefix(MCP_PREFIX).partition("__")
             why = f" (no connected MCP server {server!r} has a tool {of_server!r})"

@@ -21,8 +21,9 @@ from codex_py.protocol.response_order import Place
 from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.stream import Usage
 from codex_py.protocol.tools import ToolCall, ToolOutput
-from codex_py.tools.router import ToolRouter, output_item
+from codex_py.tools.router import output_item
 from tests.support.model import ScriptedModel
+from tests.support.tool_context import router_of
 
 Tool = Callable[[ToolCall], Awaitable[str]]
 
@@ -149,7 +150,7 @@ def make_session(
         settings_for=settings_for,
         model=model,
         handlers=lambda session: ItemHandlers(
-            build_tool_call=ToolRouter([]).build_tool_call,
+            build_tool_call=router_of().build_tool_call,
             dispatch=dispatch,
             answer=answer,
             item_events=lambda item: item_events(item, session.next_item_id),

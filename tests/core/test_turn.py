@@ -26,8 +26,9 @@ from codex_py.protocol.stream import (
     Usage,
 )
 from codex_py.protocol.tools import ToolCall, ToolOutput
-from codex_py.tools.router import ToolRouter, output_item
+from codex_py.tools.router import output_item
 from tests.support.model import ScriptedModel, Step, calls, completed, done, reconnecting, says
+from tests.support.tool_context import router_of
 
 
 class FakeConversation:
@@ -118,7 +119,7 @@ def make_turn(
                 emit(ItemCompleted(ErrorItem(id=call.call_id, message="ended")))
 
     handlers = ItemHandlers(
-        build_tool_call=ToolRouter([]).build_tool_call,
+        build_tool_call=router_of().build_tool_call,
         dispatch=dispatch,
         answer=answer,
         item_events=lambda item: item_events(item, lambda: "item_0"),

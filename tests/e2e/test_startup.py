@@ -49,6 +49,13 @@ NOT_IN_A_PLAIN_TURN = {
 }
 BEHIND_THE_REQUEST = {"codex_py.app.loaded", "codex_py.process", "codex_py.tools.router"}
 """The loaded half: `app/loaded.py`, and what it imports at its top."""
+NOT_FOR_A_CALL_OF_TRUE = {
+    *("codex_py.app.features.agents.children", "codex_py.tools.agents"),
+    *("codex_py.execpolicy.rules", "codex_py.execpolicy.starlark"),
+    *("codex_py.mcp", "codex_py.tools.mcp.catalogue", "codex_py.tools.mcp.tool"),
+    *("codex_py.patch.diff", "codex_py.patch.files", "codex_py.patch.match", "codex_py.patch.plan"),
+    *("codex_py.patch.envelope.apply", "codex_py.patch.report", "codex_py.patch.undo"),
+}
 NOT_BEFORE_THE_REQUEST = {
     *NOT_IN_A_PLAIN_TURN,
     *BEHIND_THE_REQUEST,
@@ -126,8 +133,8 @@ def test_the_tools_are_loaded_while_a_server_holds_the_head_of_its_answer(
         program = place.start(env=SHOW_IMPORTS, stderr=stderr.fileno())
         with program:
             program.communicate(timeout=60)
-    assert seen == {"codex_py.app.loaded"}
     assert program.returncode == 0
+    assert seen == {"codex_py.app.loaded"}
 
 
 def test_hooks_before_the_first_request_need_no_heavy_import(
@@ -151,17 +158,27 @@ def test_limits_need_no_heavy_import_before_the_first_request(
     assert among(NOT_BEFORE_THE_REQUEST - allowed, loaded) == set()
 
 
-def test_plain_commands_need_no_parser(place: Workplace) -> None:
-    command = {"cmd": "ls && echo done"}
+def imports_of_a_call(place: Workplace, command: str) -> set[str]:
     with ScriptedServer(
         [
-            [*ev_function_call("c", "exec_command", command), ev_completed()],
+            [*ev_function_call("c", "exec_command", {"cmd": command}), ev_completed()],
             [*ev_message("done"), ev_completed()],
         ]
     ) as server:
-        loaded = imports(place.run(server, env=SHOW_IMPORTS).err)
+        return imports(place.run(server, env=SHOW_IMPORTS).err)
+
+
+def test_plain_commands_need_no_parser(place: Workplace) -> None:
+    loaded = imports_of_a_call(place, "ls && echo done")
     assert {"codex_py.execpolicy.safety", *BEHIND_THE_REQUEST} <= loaded
     assert among({"tree_sitter", "tree_sitter_bash"}, loaded) == set()
+
+
+def test_a_call_loads_what_it_needs_alone(place: Workplace) -> None:
+    loaded = imports_of_a_call(place, "true")
+    assert loaded >= BEHIND_THE_REQUEST
+    assert among(NOT_FOR_A_CALL_OF_TRUE, loaded) == set()
+    assert "codex_py.patch.undo.recorder" in imports_of_a_call(place, "sh -c :")
 
 
 def test_a_plain_turn_loads_nothing_that_only_other_frontends_need(place: Workplace) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import ConfigError, ExitCode
+from codex_py.execpolicy.added_rule import allow_prefix
 from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
-from codex_py.execpolicy.rules import allow_prefix, load_rules, parse_rules
+from codex_py.execpolicy.rules import load_rules, parse_rules
 
 A = PrefixRule((("a",),))
 

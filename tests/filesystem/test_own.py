@@ -10,7 +10,7 @@ from codex_py.config.edit import edit_config
 from codex_py.config.mcp_logins import StoredLogins
 from codex_py.config.project_trust import trust_project
 from codex_py.errors import ConfigError, PatchError
-from codex_py.execpolicy.rules import allow_prefix
+from codex_py.execpolicy.added_rule import allow_prefix
 from codex_py.filesystem.private import lock, locked, open_emptied
 from codex_py.patch.files.journal import Journal
 from codex_py.rollout.writer import ThreadLock

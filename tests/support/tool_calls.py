@@ -82,7 +82,7 @@ class ToolCalls:
 
     def runner(self, sandbox: PlatformSandbox | None = None) -> CommandRunner:
         orchestrator = Orchestrator(sandbox or DirectSandbox())
-        return CommandRunner(self.sessions, orchestrator, ApplyPatch())
+        return CommandRunner(self.sessions, orchestrator, ApplyPatch().apply)
 
     def context(self) -> ToolContext:
         return ToolContext(

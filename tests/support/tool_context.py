@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from codex_py.protocol.approval import ApprovalPolicy, Approvals, AskForApproval, SandboxPolicy
-from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.dispatch import Tool, ToolContext
 from codex_py.protocol.events import EventSink
+from codex_py.tools.router import ToolRouter
 from tests.support.tool_calls import ScriptedApprover
 
 
@@ -34,3 +36,7 @@ def tool_context(
 def _numbered() -> Callable[[], str]:
     numbers = count()
     return lambda: f"item_{next(numbers)}"
+
+
+def router_of(*tools: Tool[Any]) -> ToolRouter:
+    return ToolRouter({tool.name: tool for tool in tools}.get, lambda dispatch: dispatch)

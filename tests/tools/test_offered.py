@@ -29,7 +29,7 @@ def tools() -> dict[str, Tool[Any]]:
         image_detail="high",
         max_poll_ms=1,
     )
-    return {tool.name: tool for tool in every}
+    return {name: make() for name, make in every.items()}
 
 
 def functions() -> dict[str, dict[str, Any]]:

@@ -10,7 +10,8 @@ from codex_py.protocol.event_items import TodoEntry, TodoList
 from codex_py.protocol.events import Event, ItemCompleted, ItemStarted, ItemUpdated
 from codex_py.protocol.messages import EncodedItem, encode_json, input_text, message
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.plan import UpdatePlan, plan_notes
+from codex_py.tools.plan import UpdatePlan
+from codex_py.tools.plan_notes import plan_notes
 from tests.support.tool_context import tool_context
 
 

@@ -24,7 +24,7 @@ from codex_py.protocol.tools import (
 )
 from codex_py.tools.base import ToolParams
 from codex_py.tools.router import ToolRouter
-from tests.support.tool_context import tool_context
+from tests.support.tool_context import router_of, tool_context
 
 
 def context() -> ToolContext:
@@ -77,7 +77,7 @@ class Local:
         return ToolOutput(json.dumps(params.model_dump()))
 
 
-ROUTER = ToolRouter([Add(), Shout(), Local()])
+ROUTER = router_of(Add(), Shout(), Local())
 
 
 def function(name: str, arguments: str = "{}", **extra: Any) -> dict[str, Any]:
@@ -233,7 +233,7 @@ def test_a_denial_is_told_to_whoever_watches() -> None:
                 raise ToolError("not this one", code="ApprovalDenied")
             return ToolOutput("nor this one", success=False, error_code="SandboxDenied")
 
-    router = ToolRouter([Denied()])
+    router = router_of(Denied())
     for arguments in ('{"a": 1}', '{"a": 2}', "{}"):
         call = ToolCall("add", "c", FunctionPayload(arguments))
         asyncio.run(router.dispatch(call, tool_context(Path("/repo"), events.append)))
@@ -266,7 +266,7 @@ def test_a_call_that_shows_an_item_has_no_other() -> None:
 
     events: list[Event] = []
     call = ToolCall("add", "c", FunctionPayload('{"a": 1}'))
-    asyncio.run(ToolRouter([Shows()]).dispatch(call, tool_context(Path("/repo"), events.append)))
+    asyncio.run(router_of(Shows()).dispatch(call, tool_context(Path("/repo"), events.append)))
     assert events == [ItemCompleted(AgentMessage(id="item_0", text="shown"))]
 
 
@@ -304,11 +304,9 @@ def test_exclusive_calls_wait_for_those_before_and_hold_up_those_after() -> None
 
     async def run() -> None:
         gate, two_started = asyncio.Event(), asyncio.Event()
-        router = ToolRouter(
-            [
-                Recorder("read", parallel=True, gate=gate, two_started=two_started),
-                Recorder("write", parallel=False, gate=gate, two_started=two_started),
-            ]
+        router = router_of(
+            Recorder("read", parallel=True, gate=gate, two_started=two_started),
+            Recorder("write", parallel=False, gate=gate, two_started=two_started),
         )
 
         async def call(name: str, label: str) -> None:

@@ -37,7 +37,7 @@ class TurnChanges:
         self._is_on = self._is_kept or setup.config.gates.is_any
         """Changes by commands are recorded."""
         self._recorder = None
-        """The `TurnRecorder`: loaded with the tools."""
+        """The `TurnRecorder`, from the first call or hook on that may change files."""
         self._lock = asyncio.Lock()
         self._running = 0
         """The number of running calls and hooks that may change files."""
@@ -59,8 +59,6 @@ class TurnChanges:
             wrap_dispatch=self._wrap_dispatch if self._is_on else lambda inner: inner,
             around_turn=self._around_turn,
             turn_facts=self._turn_facts,
-            # While the model thinks: the call that needs it need not wait.
-            loaded=self._loaded if self._is_on else lambda: None,
             sink=self._watch,
         )
 
@@ -161,7 +159,8 @@ class TurnChanges:
 
     def _begin_life(self, life: object) -> None:
         self._lives.add(life)
-        self._loaded().begin_life()
+        if self._recorder is not None:
+            self._recorder.begin_life()
 
     def _end_life(self, life: object) -> None:
         self._lives.discard(life)
@@ -170,7 +169,8 @@ class TurnChanges:
     def _settle(self) -> None:
         """End the time in which files may change, if nothing runs any more."""
         if not self._lives and self._is_idle:
-            self._loaded().end_life()
+            if self._recorder is not None:
+                self._recorder.end_life()
             if not self._running:
                 # A subagent that was closed takes no memory.
                 self._toolboxes.clear()

@@ -4,7 +4,7 @@ import asyncio
 import codecs
 import errno
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
@@ -22,7 +22,6 @@ from codex_py.protocol.calls import PastCall, PastItems, past_command, read_repo
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import LenientParams
-from codex_py.tools.patch.apply_patch import ApplyPatch
 from codex_py.tools.shell.orchestrator import Orchestrator
 from codex_py.tools.shell.permission import CommandCall, Run
 from codex_py.tools.shell.quoting import quote_argv
@@ -99,7 +98,8 @@ class CommandRunner:
 
     sessions: ProcessSessions
     orchestrator: Orchestrator
-    apply_patch: ApplyPatch
+    apply_patch: Callable[[str, Path, ToolContext], Awaitable[ToolOutput]]
+    """See `ApplyPatch.apply`."""
 
     async def patch_output(
         self, argv: Sequence[str], cwd: Path, context: ToolContext
@@ -112,7 +112,7 @@ class CommandRunner:
             return ToolOutput(_BARE_PATCH, success=False, error_code="PatchFailed")
         if (found := find_patch(argv)) is None:
             return None
-        return await self.apply_patch.apply(found.patch, cwd / (found.workdir or ""), context)
+        return await self.apply_patch(found.patch, cwd / (found.workdir or ""), context)
 
     async def run(
         self,

@@ -48,7 +48,7 @@ def run(
         async with started(tmp_path, behaviour, **(settings or {})) as it:
             configs = {behaviour: config or McpServerConfig(command="x")}
             find = mcp_tool_finder(it.servers, configs, McpCatalogue(it.servers), "high")
-            router = ToolRouter([], find_tool=find)
+            router = ToolRouter(find)
             turn = tool_context(tmp_path, events.append, **context)
 
             async def call(name: str, arguments: str = "{}", **fields: Any) -> Any:

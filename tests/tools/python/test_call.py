@@ -20,9 +20,8 @@ from codex_py.protocol.items import CustomToolCallOutput, FunctionCallOutput
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import FunctionPayload, ToolCall
 from codex_py.tools.python.call import PythonTool
-from codex_py.tools.router import ToolRouter
 from tests.support.tool_calls import ScriptedApprover
-from tests.support.tool_context import tool_context
+from tests.support.tool_context import router_of, tool_context
 
 PNG = b"\x89PNG\r\n\x1a\n"
 PNG_URL = "data:image/png;base64,iVBORw0KGgo="
@@ -53,7 +52,7 @@ async def call(function: Callable[..., Any], arguments: Any = None, **options: A
     events: list[Event] = []
     payload = FunctionPayload(json.dumps(arguments or {}))
     context = tool_context(Path("/repo"), events.append, **options)
-    (output,) = await ToolRouter([python]).dispatch(ToolCall(python.name, "c", payload), context)
+    (output,) = await router_of(python).dispatch(ToolCall(python.name, "c", payload), context)
     assert isinstance(output, FunctionCallOutput)
     return Outcome(json.loads(output.encoded())["output"], events)
 
@@ -286,7 +285,7 @@ async def _router(approver: ScriptedApprover) -> AsyncGenerator[Callable[[], Any
     def pay(amount: int) -> str:
         return f"paid {amount}"
 
-    router = ToolRouter([PythonTool(tool(pay), image_detail="low")])
+    router = router_of(PythonTool(tool(pay), image_detail="low"))
     context = tool_context(
         Path("/repo"), lambda _: None, policy=ApprovalPolicy.ON_REQUEST, approver=approver
     )

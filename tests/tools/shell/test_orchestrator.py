@@ -71,7 +71,7 @@ class Setting:
             rules=rules,
             write_rule=lambda words: self.written.append(tuple(words)),
         )
-        runner = CommandRunner(calls.sessions, orchestrator, ApplyPatch())
+        runner = CommandRunner(calls.sessions, orchestrator, ApplyPatch().apply)
         self.exec_command = ExecCommand(runner, BASH)
         self.shell_command = ShellCommand(runner, BASH)
 

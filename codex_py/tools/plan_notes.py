@@ -1,0 +1,26 @@
+"""What outlives a compaction of the plan that `update_plan` made. LIGHT."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from codex_py.protocol.json_fields import json_object, objects, text_field
+from codex_py.protocol.messages import EncodedItem, decode_json
+from codex_py.protocol.prompts import Note, context_texts
+
+_OPENING: Final = "The plan of your last `update_plan`:"
+
+
+def plan_notes(items: Sequence[EncodedItem]) -> list[Note]:
+    """The last plan in a history, as a note that outlives a compaction of it; empty if there is none."""
+    for item in reversed(items):
+        if b'"update_plan"' in item:
+            data = decode_json(item)
+            is_plan = data.get("type") == "function_call" and data.get("name") == "update_plan"
+            plan = (
+                objects(json_object(text_field(data, "arguments")).get("plan")) if is_plan else []
+            )
+            if lines := [f"- [{step.get('status')}] {step.get('step')}" for step in plan]:
+                return [Note("\n".join([_OPENING, *lines]))]
+        elif text := next(context_texts(_OPENING, [item]), None):
+            return [Note(text)]
+    return []
