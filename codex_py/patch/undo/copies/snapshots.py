@@ -62,7 +62,7 @@ class _State:
     modes: dict[str, int] = field(default_factory=dict[str, int])
     """As those of a `Snapshot`."""
     others: str = ""
-    """A digest of the names that git does not know; empty if they are to be looked at again."""
+    """A digest of the names that git does not know, and of empty folders; empty if they are to be looked at again."""
     left_out: list[str] = field(default_factory=list[str])
     """Files that were not copied."""
     ignored: list[str] = field(default_factory=list[str])
@@ -128,7 +128,11 @@ class Snapshots:
             changed = self._names("diff-files", "-z", "--name-only", "--ignore-submodules=all")
             others = listing.result()
         limits = dict.fromkeys(changed, _MAX_FILE_BYTES)
-        digest = hashlib.sha256(os.fsencode("\0".join(others))).hexdigest()
+        known = {*state.ignored, *state.inner}
+        # Of a folder without files, git lists the name alone, also when it has got some.
+        empty = [name for name in others if name.endswith("/") and name not in known]
+        states = folder_states(self.root, self._not_own(empty))
+        digest = hashlib.sha256(os.fsencode(f"{others} {states}")).hexdigest()
         may_be_new = digest != state.others or any(n.endswith(".gitignore") for n in changed)
         if may_be_new:
             limits |= self._untracked(state)
@@ -185,6 +189,9 @@ class Snapshots:
                     modes[name] = bits
         return copied, left_out
 
+    def _not_own(self, folders: Iterable[str]) -> list[str]:
+        return [n for n in folders if not (self._is_own(n) or self._own.startswith(n))]
+
     def _is_own(self, name: str) -> bool:
         return bool(self._own) and f"{name}/".startswith(self._own)
 
@@ -196,11 +203,10 @@ class Snapshots:
             for name, found in left_out.items()
             if not stat.S_ISDIR(found.st_mode)
         }
-        others_own = [n for n in state.ignored if not (self._own and self._own.startswith(n))]
         # What git keeps there is not copied.
         inner = [f"{name}.git" for name in state.inner if _status(self.root, f"{name}.git")]
         special = special_files(self.root, [*state.ignored, self._own])
-        unkept |= folder_states(self.root, others_own)
+        unkept |= folder_states(self.root, self._not_own(state.ignored))
         return unkept | dict.fromkeys((*inner, *special), (0, 0))
 
     def _written(self, copied: Iterable[str], removed: Iterable[str]) -> str:

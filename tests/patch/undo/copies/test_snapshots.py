@@ -407,3 +407,13 @@ def test_pipes_and_sockets_that_come_or_go_are_named(root: Path):
     (root / "old").write_bytes(b"text")
     changes = changes_between(snapshots.store, before, snapshots.take())
     assert changes.unkept == [str(root / name) for name in ("c/d/old", "empty/new", "old")]
+
+
+def test_a_file_in_a_folder_that_was_empty_is_seen(root: Path):
+    (root / "empty/deep").mkdir(parents=True)
+    snapshots = copies(root)
+    # From the third on, a copy looks at what has changed alone.
+    *_, before = [snapshots.take() for _ in range(3)]
+    (root / "empty/deep/new").write_text("1", encoding="utf-8")
+    changes = changes_between(snapshots.store, before, snapshots.take())
+    assert changed(root, changes) == [("empty/deep/new", None, (FILE, b"1"))]
