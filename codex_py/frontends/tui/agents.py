@@ -4,13 +4,14 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from prompt_toolkit.formatted_text import ANSI, split_lines, to_formatted_text
+from rich.console import RenderableType
 
 from codex_py.app.features.agents.child import Child
 from codex_py.app.thread import thread_items
 from codex_py.app.views.item_text import script_of
 from codex_py.frontends.tui.fitting import Fragments, joined, panel_size, shortened, wrapped
 from codex_py.frontends.tui.key_codes import bind
+from codex_py.frontends.tui.menu import bind_arrows
 from codex_py.frontends.tui.panel import Panel
 from codex_py.frontends.tui.picker import Row
 from codex_py.frontends.tui.render import Renderer
@@ -91,8 +92,7 @@ class AgentReader(Panel[None]):
         self._above_end = 0
         """Rows between the end of the conversation and the last one that is shown."""
         keys = self.keys
-        bind(keys, "up c-p", lambda _: self._scroll(1))
-        bind(keys, "down c-n", lambda _: self._scroll(-1))
+        bind_arrows(keys, lambda rows: self._scroll(-rows))
         bind(keys, "pageup", lambda _: self._scroll(_room()))
         bind(keys, "pagedown", lambda _: self._scroll(-_room()))
         self.take_text({"s": lambda: start(agent.interrupt())}.get)
@@ -116,17 +116,13 @@ class AgentReader(Panel[None]):
     def _replayed(self, columns: int) -> Transcript:
         """Shows what was said so far in so many columns, and then what is said."""
         self._columns, self._rows = columns, []
-        transcript = Transcript(
-            self._renderer,
-            print_lines=self._print,
-            changed=lambda: None,
-            width=lambda: columns,
-        )
+        transcript = Transcript(self._renderer, self._add)
         transcript.replay(thread_items(self._agent.items))
         return transcript
 
-    def _print(self, lines: str) -> None:
-        self._rows += split_lines(to_formatted_text(ANSI(lines.removesuffix("\n"))))
+    def _add(self, cell: RenderableType, space: bool) -> None:
+        rows = self._renderer.fragments(cell, self._columns)
+        self._rows += [[], *rows] if space else rows
         del self._rows[:-_MOST_ROWS]
 
     def _scroll(self, rows: int) -> None:

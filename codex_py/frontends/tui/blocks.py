@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from codex_py.protocol.plans import CLOSING, OPENING
 
@@ -28,24 +27,14 @@ _MAX_VERBATIM = 500_000
 
 
 @dataclass(frozen=True, slots=True)
-class Prose:
-    markdown: str
+class Block:
+    text: str
+    """Markdown, or whole lines of code, but for endless ones."""
+    language: str | None = None
+    """Of code, as the fence names it, empty where it does not; None for Markdown."""
     is_first: bool = True
     """False: it continues the block before."""
     is_plan: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    language: str
-    """As the fence names it; empty where it does not."""
-    text: str
-    """Whole lines, but for endless ones."""
-    is_first: bool = True
-    is_plan: bool = False
-
-
-Block: TypeAlias = Prose | Code
 
 
 class Blocks:
@@ -63,7 +52,8 @@ class Blocks:
         self._size = 0
         self._taken = 0
         self._fence: str | None = None
-        self._language = ""
+        self._language: str | None = None
+        """Of the open fence."""
         self._is_first = True
         self._is_plan = False
         self._is_verbatim = False
@@ -100,24 +90,21 @@ class Blocks:
     def rest(self) -> Block | None:
         """The unfinished block."""
         if self._is_verbatim:
-            return Code("", self._partial, is_first=False) if self._partial else None
+            return Block(self._partial, "", is_first=False) if self._partial else None
         partial = self._partial.rstrip()
         # The beginning of a tag is no text.
         is_tag = partial and any(tag.startswith(partial) for tag in (OPENING, CLOSING))
         text = "".join(self._lines) + ("" if is_tag else self._partial)
-        if self._fence is not None:
-            return Code(self._language, text, self._is_first, self._is_plan)
-        return Prose(text, self._is_first, self._is_plan) if text.strip() else None
+        return self._block(text) if self._fence is not None or text.strip() else None
 
     def finish(self) -> list[Block]:
         """The answer is whole: all that has not been taken."""
         partial, self._partial = self._partial, ""
         if partial and self._is_verbatim:
-            self._finished.append(Code("", partial, is_first=False))
+            self._finished.append(Block(partial, "", is_first=False))
         elif partial:
             self._take_line(partial)
-        self._end()
-        self._fence = None
+        self._end_fence()
         return self.take()
 
     def _take_line(self, line: str) -> None:
@@ -126,8 +113,7 @@ class Blocks:
         fence = _FENCE.match(line.rstrip())
         if self._fence is not None:
             if fence and not fence[2] and fence[1].startswith(self._fence):
-                self._end()
-                self._fence = None
+                self._end_fence()
             else:
                 self._take_code(line)
             return
@@ -167,10 +153,10 @@ class Blocks:
         tag = CLOSING if self._is_plan else OPENING
         if line.rstrip() != tag or (self._fence is not None and not self._is_plan):
             return False
-        self._end()
-        self._fence, self._is_plan = None, not self._is_plan
+        self._end_fence()
+        self._is_plan = not self._is_plan
         if self._is_plan:
-            self._finished.append(Prose(_PLAN_TITLE))
+            self._finished.append(Block(_PLAN_TITLE))
         return True
 
     def _take_code(self, line: str) -> None:
@@ -193,16 +179,21 @@ class Blocks:
             self._is_verbatim = True
         lines, newline, self._partial = (self._partial + delta).rpartition("\n")
         if newline or len(self._partial) > _MAX_PROSE:
-            self._finished.append(Code("", lines + newline or self._partial, is_first=False))
+            self._finished.append(Block(lines + newline or self._partial, "", is_first=False))
             self._partial = self._partial if newline else ""
 
     def _end(self, *, continues: bool = False) -> None:
         text = "".join(self._lines)
         self._lines = []
         self._size = 0
-        if self._fence is not None:
-            if text or self._is_first:
-                self._finished.append(Code(self._language, text, self._is_first, self._is_plan))
-        elif text.strip():
-            self._finished.append(Prose(text, self._is_first, self._is_plan))
+        # A fence without a line is shown too.
+        if text.strip() or (self._fence is not None and (text or self._is_first)):
+            self._finished.append(self._block(text))
         self._is_first = not continues
+
+    def _end_fence(self) -> None:
+        self._end()
+        self._fence = self._language = None
+
+    def _block(self, text: str) -> Block:
+        return Block(text, self._language, self._is_first, self._is_plan)

@@ -1,7 +1,4 @@
-"""The composer: the text that the user writes, how it is shown, its keys, and what was sent.
-
-Keys that are not bound here are as in emacs or in vi, which prompt-toolkit knows.
-"""
+"""The composer: the text that the user writes, how it is shown, and what was sent."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,10 +9,9 @@ from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.filters import Condition, emacs_mode, vi_insert_mode, vi_navigation_mode
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.vi_state import InputMode
-from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout.controls import FormattedTextControl
 
 from codex_py.config.config import Config
@@ -23,7 +19,6 @@ from codex_py.frontends.tui.compose.attachments import Attachments, Display, ima
 from codex_py.frontends.tui.compose.completion import ROWS, Completion, Source
 from codex_py.frontends.tui.compose.prompt_history import PromptHistory
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import PROMPT
 
@@ -220,7 +215,7 @@ class Composer:
         self._changed()
 
 
-def composer_window(composer: Composer, screen: Screen) -> layout.AnyContainer:
+def composer_window(composer: Composer, screen: Screen, keys: KeyBindings) -> layout.AnyContainer:
     def height() -> layout.Dimension:
         return layout.Dimension(min=1, max=max(1, min(_MAX_ROWS, screen.height // 2)))
 
@@ -231,7 +226,7 @@ def composer_window(composer: Composer, screen: Screen) -> layout.AnyContainer:
 
     control = layout.BufferControl(
         composer.buffer,
-        key_bindings=_keys(composer),
+        key_bindings=keys,
         input_processors=[Display(composer.attachments, _PLACEHOLDER)],
     )
     text = layout.Window(control, height=height, dont_extend_height=True, wrap_lines=True)
@@ -243,36 +238,3 @@ def composer_window(composer: Composer, screen: Screen) -> layout.AnyContainer:
     is_open = Condition(lambda: composer.completion.is_open)
     line = layout.VSplit([layout.Window(FormattedTextControl(mark), width=2), text])
     return layout.HSplit([line, layout.ConditionalContainer(offered, is_open)])
-
-
-def _keys(composer: Composer) -> KeyBindings:
-    buffer, completion = composer.buffer, composer.completion
-    offering = Condition(lambda: completion.is_open)
-    at_top = Condition(lambda: buffer.document.on_first_line) & ~offering
-    at_bottom = Condition(lambda: buffer.document.on_last_line) & ~offering
-    writing = emacs_mode | vi_insert_mode
-
-    def enter(event: KeyPressEvent) -> None:
-        # Characters behind it that came at the same time were not typed: a terminal that does not mark
-        # what is pasted sends it like this, and its first line alone should not go off.
-        behind = event.key_processor.input_queue
-        if composer.folds_bursts and any(not isinstance(press.key, Keys) for press in behind):
-            buffer.insert_text("\n")
-        else:
-            composer.enter()
-
-    keys = KeyBindings()
-    bind(keys, "enter", enter)
-    bind(keys, "tab", lambda _: composer.complete())
-    bind(keys, "c-j", lambda _: buffer.insert_text("\n"))
-    bind(keys, PASTE, lambda event: composer.paste(event.data))
-    bind(keys, ESC, lambda _: completion.close(), offering)
-    bind(keys, "up c-p", lambda _: completion.move(-1), offering)
-    bind(keys, "down c-n", lambda _: completion.move(1), offering)
-    bind(keys, "up", lambda _: composer.recall(1), at_top)
-    bind(keys, "c-p", lambda _: composer.recall(1), at_top & writing)
-    bind(keys, "k", lambda _: composer.recall(1), at_top & vi_navigation_mode)
-    bind(keys, "down", lambda _: composer.recall(-1), at_bottom)
-    bind(keys, "c-n", lambda _: composer.recall(-1), at_bottom & writing)
-    bind(keys, "j", lambda _: composer.recall(-1), at_bottom & vi_navigation_mode)
-    return keys

@@ -25,12 +25,6 @@ def panel_size() -> Size:
     return Size(max(1, rows - others), columns)
 
 
-def window(selected: int, count: int, most: int) -> range:
-    """The indexes of the rows of a list to show: at most `most`, the selected one among them."""
-    first = max(0, min(selected - most // 2, count - most))
-    return range(first, min(count, first + most))
-
-
 def fit(text: str, columns: int) -> str:
     """The text on one line in so many columns, with an ellipsis if it is longer."""
     line = " ".join(text.split())

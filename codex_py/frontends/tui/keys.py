@@ -1,17 +1,22 @@
-"""The keys of the program: interrupting, going back, leaving, looking, and what the composer cannot do alone."""
+"""The keys of the program and of the composer; those of a panel are bound where it is made.
+
+Keys that are not bound here are as in emacs or in vi, which prompt-toolkit knows.
+"""
 
 import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from prompt_toolkit.filters import Condition, Filter, emacs_mode, vi_navigation_mode
+from prompt_toolkit.filters import Condition, Filter, emacs_mode, vi_insert_mode, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
 from codex_py.frontends.tui.compose.attachments import clipboard_image, edited, editor_command
+from codex_py.frontends.tui.composer import Composer
 from codex_py.frontends.tui.fitting import fit
-from codex_py.frontends.tui.key_codes import ESC, bind
+from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
+from codex_py.frontends.tui.menu import bind_arrows
 from codex_py.frontends.tui.picker import Picker, Row
 from codex_py.frontends.tui.surface import Surface
 from codex_py.streams.terminal import printable
@@ -154,6 +159,38 @@ def _add_writing_keys(surface: Surface, composing: Condition, keys: KeyBindings)
     bind(keys, "c-v", lambda _: start(_paste_image(surface)), can_insert)
     bind(keys, "c-g c-x+c-e", lambda _: start(_edit(surface)), composing)
     bind(keys, "escape+up s-left", take_back, composing & queued)
+
+
+def composer_keys(composer: Composer) -> KeyBindings:
+    buffer, completion = composer.buffer, composer.completion
+    offering = Condition(lambda: completion.is_open)
+    at_top = Condition(lambda: buffer.document.on_first_line) & ~offering
+    at_bottom = Condition(lambda: buffer.document.on_last_line) & ~offering
+    writing = emacs_mode | vi_insert_mode
+
+    def enter(event: KeyPressEvent) -> None:
+        # Characters behind it that came at the same time were not typed: a terminal that does not mark
+        # what is pasted sends it like this, and its first line alone should not go off.
+        behind = event.key_processor.input_queue
+        if composer.folds_bursts and any(not isinstance(press.key, Keys) for press in behind):
+            buffer.insert_text("\n")
+        else:
+            composer.enter()
+
+    keys = KeyBindings()
+    bind(keys, "enter", enter)
+    bind(keys, "tab", lambda _: composer.complete())
+    bind(keys, "c-j", lambda _: buffer.insert_text("\n"))
+    bind(keys, PASTE, lambda event: composer.paste(event.data))
+    bind(keys, ESC, lambda _: completion.close(), offering)
+    bind_arrows(keys, completion.move, offering)
+    bind(keys, "up", lambda _: composer.recall(1), at_top)
+    bind(keys, "c-p", lambda _: composer.recall(1), at_top & writing)
+    bind(keys, "k", lambda _: composer.recall(1), at_top & vi_navigation_mode)
+    bind(keys, "down", lambda _: composer.recall(-1), at_bottom)
+    bind(keys, "c-n", lambda _: composer.recall(-1), at_bottom & writing)
+    bind(keys, "j", lambda _: composer.recall(-1), at_bottom & vi_navigation_mode)
+    return keys
 
 
 async def _search_history(surface: Surface) -> None:

@@ -5,6 +5,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Final
 
+from rich.console import RenderableType
+
 from codex_py.app.model import missing_key
 from codex_py.app.options import SessionOptions
 from codex_py.config.config import Config
@@ -51,11 +53,16 @@ class Loaded:
     def __init__(self, surface: Surface) -> None:
         screen, launch = surface.screen, surface.launch
         self._surface = surface
+        renderer = Renderer(screen.theme)
+
+        def emit(cell: RenderableType, space: bool) -> None:
+            text = renderer.text(cell, screen.width)
+            screen.print(f"\n{text}" if space else text)
+
         self._transcript = Transcript(
-            Renderer(screen.theme),
-            print_lines=screen.print,
+            renderer,
+            emit,
             changed=screen.changed,
-            width=lambda: screen.width,
             show_reasoning=not launch.config.hide_agent_reasoning,
         )
         self._conversation = Conversation(

@@ -25,10 +25,10 @@ from codex_py.frontends.tui.fitting import (
     fit,
     joined,
     panel_size,
-    window,
     wrapped,
 )
 from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
+from codex_py.frontends.tui.menu import bind_arrows, moved, sign_of, window, with_sign
 
 T = TypeVar("T")
 
@@ -179,14 +179,14 @@ class Choice(Panel[T]):
         self._options = options
         self.lasting = {key for n, o in enumerate(options, 1) if o.lasts for key in (str(n), o.key)}
         self._selected = default
-        self._print_all = show_all
+        self._show_all = show_all
         keys = self.keys
-        bind(keys, "up c-p", lambda _: self._select(self._selected - 1))
-        bind(keys, "down c-n", lambda _: self._select(self._selected + 1))
+        bind_arrows(keys, self._move)
         bind(keys, "enter", lambda _: self._enter())
         for key, value in (others or {}).items():
             bind(keys, key, lambda _, value=value: self.give(value))
-        bind(keys, "c-t", lambda _: self._show_all())
+        if show_all is not None:
+            bind(keys, "c-t", lambda _: show_all())
         self.take_text(self._meaning)
         self.contain(self._text, wraps=True)
 
@@ -198,7 +198,7 @@ class Choice(Panel[T]):
         if callable(self._question):
             question = list(split_lines(self._question(left))) if left else []
         else:
-            more = " (v shows all)" if self._print_all else ""
+            more = " (v shows all)" if self._show_all else ""
             question = ends_of(wrapped(self._question, columns), left, more)
         return joined([*question, *blank, *answers])
 
@@ -210,36 +210,27 @@ class Choice(Panel[T]):
         text = [wrapped(_row(n == self._selected, o), width) for n, o in enumerate(options)]
         if sum(map(len, text)) > room // 2:
             text = [[_row(n == self._selected, o, width)] for n, o in enumerate(options)]
-        shown = range(len(text))
-        if len(text) > (most := max(1, room - 2)):
-            shown = window(self._selected, len(text), most)
         rows: list[Fragments] = []
-        for n in shown:
+        for n in window(self._selected, len(text), max(1, room - 2)):
             is_selected = n == self._selected
-            sign = f"{'>' if is_selected else ' '} {n + 1}. "[:indent]
-            for at, line in enumerate(text[n]):
-                margin = " " * indent if at else sign
-                rows.append([("bold" if is_selected else "", margin), *line])
+            sign = f"{sign_of(is_selected)}{n + 1}. "[:indent]
+            rows += with_sign(sign, text[n], "bold" if is_selected else "")
         return rows
 
     def _enter(self) -> None:
         if time.monotonic() >= self._answers_from:
             self.give(self._options[self._selected].value)
 
-    def _select(self, n: int) -> None:
+    def _move(self, rows: int) -> None:
         self.forget_letter()
-        self._selected = n % len(self._options)
+        self._selected = moved(self._selected, rows, len(self._options))
 
     def _meaning(self, typed: str) -> Callable[[], None] | None:
         for n, option in enumerate(self._options):
             if typed in {str(n + 1), option.key}:
                 self._selected = n
                 return partial(self.give, option.value)
-        return self._show_all if typed == "v" and self._print_all else None
-
-    def _show_all(self) -> None:
-        if self._print_all is not None:
-            self._print_all()
+        return self._show_all if typed == "v" else None
 
 
 def yes_or_no(question: Fragments, yes: str, no: str, *, by_letter: bool = True) -> Choice[bool]:

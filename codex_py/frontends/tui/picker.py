@@ -11,16 +11,9 @@ from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.layout.processors import AfterInput
 
-from codex_py.frontends.tui.fitting import (
-    Fragments,
-    fit,
-    joined,
-    panel_size,
-    shortened,
-    window,
-    wrapped,
-)
+from codex_py.frontends.tui.fitting import Fragments, fit, joined, panel_size, shortened, wrapped
 from codex_py.frontends.tui.key_codes import ESC, bind
+from codex_py.frontends.tui.menu import bind_arrows, moved, sign_of, window, with_sign
 from codex_py.frontends.tui.panel import Panel
 
 T = TypeVar("T")
@@ -81,8 +74,8 @@ class Picker(Panel[T | None]):
             multiline=False, on_text_changed=lambda _: self._restart("search", self._find(0))
         )
         keys = self.keys
-        bind(keys, "up c-p", lambda _: self._move(-1))
-        bind(keys, "down c-r c-n", lambda _: self._move(1))
+        bind_arrows(keys, self._move)
+        bind(keys, "c-r", lambda _: self._move(1))
         bind(keys, "pageup", lambda _: self._move(-_ROWS))
         bind(keys, "pagedown", lambda _: self._move(_ROWS))
         bind(keys, "enter", lambda _: self._enter())
@@ -149,11 +142,7 @@ class Picker(Panel[T | None]):
 
     def _move(self, rows: int) -> None:
         if self._rows:
-            last = len(self._rows) - 1
-            # By one row from an end to the other, as in a question.
-            is_around = abs(rows) == 1 and not 0 <= self._selected + rows <= last
-            wanted = (self._selected + rows) % (last + 1) if is_around else self._selected + rows
-            self._select(max(0, min(wanted, last)))
+            self._select(moved(self._selected, rows, len(self._rows)))
 
     def _hint(self) -> str:
         return "" if self._typed.text else fit(_HINT, panel_size().columns - 5)
@@ -182,10 +171,7 @@ class Picker(Panel[T | None]):
             lines = wrapped(text, columns)
             if len(lines) > 1 and not (is_selected and len(lines) <= spare + 1):
                 lines = [shortened(text, columns)]
-            rows += [
-                [("", "  " if n or not is_selected else "> "), *line]
-                for n, line in enumerate(lines)
-            ]
+            rows += with_sign(sign_of(is_selected), lines)
         return joined(rows)
 
     def _height(self) -> Dimension:

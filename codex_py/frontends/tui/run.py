@@ -22,7 +22,7 @@ from codex_py.filesystem.git import for_another_tree
 from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.tui.composer import composer_window
 from codex_py.frontends.tui.fitting import Fragments, fit, joined
-from codex_py.frontends.tui.keys import program_keys
+from codex_py.frontends.tui.keys import composer_keys, program_keys
 from codex_py.frontends.tui.output import TerminalWriter
 from codex_py.frontends.tui.surface import Launch, LoadedHalf, Surface
 from codex_py.frontends.tui.theme import PROMPT, terminal_theme
@@ -149,7 +149,9 @@ def _other_half() -> Callable[[Surface], LoadedHalf]:
 
 def _layout(surface: Surface) -> layout.AnyContainer:
     if surface.launch.replay is None:
-        composer = composer_window(surface.composer, surface.screen)
+        composer = composer_window(
+            surface.composer, surface.screen, composer_keys(surface.composer)
+        )
     else:
         # It has the focus between questions, and what is typed there holds up none.
         buffer = surface.composer.buffer

@@ -61,26 +61,23 @@ class Transcript:
     """An `EventSink`.
 
     Args:
-        print_lines: prints lines that never change again.
+        emit: shows a cell that never changes again; with an empty line before it, if the second argument is true.
         changed: is called when `live` returns something else.
-        width: columns.
         clock: seconds.
     """
 
     def __init__(
         self,
         renderer: Renderer,
+        emit: Callable[[RenderableType, bool], None],
         *,
-        print_lines: Callable[[str], None],
-        changed: Callable[[], None],
-        width: Callable[[], int],
+        changed: Callable[[], None] = lambda: None,
         show_reasoning: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.renderer = renderer
-        self._print_lines = print_lines
+        self._emit = emit
         self._changed = changed
-        self._width = width
         self._show_reasoning = show_reasoning
         self._clock = clock
         self._answer = _Answer()
@@ -154,8 +151,7 @@ class Transcript:
     def print(self, cell: RenderableType, *, space: bool = True) -> None:
         """Show something for good, with an empty line before it if `space`."""
         self._last = "other"
-        text = self.renderer.text(cell, self._width())
-        self._print_lines(f"\n{text}" if space else text)
+        self._emit(cell, space)
 
     def live(self, width: int, max_rows: int) -> list[Fragments]:
         """The rows of what may still change; if they are too many, the important ones."""

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from rich.console import RenderableType
+
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.theme import Theme
 from codex_py.frontends.tui.transcript import Transcript
@@ -31,12 +33,13 @@ class Shown:
         self.renderer = Renderer(theme)
         self.transcript = Transcript(
             self.renderer,
-            print_lines=self.parts.append,
-            changed=lambda: None,
-            width=lambda: self.width,
+            self._print,
             clock=lambda: self.time_s,
             **settings,
         )
+
+    def _print(self, cell: RenderableType, space: bool) -> None:
+        self.parts.append("\n" * space + self.renderer.text(cell, self.width))
 
     def tell(self, *events: Event) -> None:
         for event in events:

@@ -13,7 +13,7 @@ from codex_py.app.views.item_text import (
     result_text,
     search_words,
 )
-from codex_py.frontends.tui.blocks import Block, Prose
+from codex_py.frontends.tui.blocks import Block
 from codex_py.frontends.tui.cells.command import command_cell, running_cell
 from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked, one_line
 from codex_py.frontends.tui.cells.patch import change_cell, changing_cell
@@ -62,7 +62,8 @@ def item_cell(item: event_items.ThreadItem, theme: Theme) -> RenderableType | No
         case event_items.McpToolCall() | event_items.CollabToolCall():
             return _call_cell(item)
         case event_items.WebSearch():
-            return _search_cell(item)
+            verb, what = search_words(item)
+            return marked(Text.assemble((f"{verb} ", "action"), one_line(what, 300)))
         case event_items.ErrorItem():
             return note_cell(item.message, "warning")
         case event_items.ContextCompaction():
@@ -119,17 +120,17 @@ def _call_cell(item: event_items.McpToolCall | event_items.CollabToolCall) -> Re
     if item.tool == "request_user_input":
         return _questions_cell(item)
     failed = item.error is not None or item.status == "failed"
-    parts = [_call("Called", item)]
+    parts: list[RenderableType] = [_call("Called", item)]
     if item.error is not None:
         message = str(item.error.get("message") or item.error)
-        parts.append(folded(message, head=8, tail=2, style="error"))
+        parts.append(below(folded(message, head=8, tail=2, style="error")))
     elif text := result_text(item.result):
         parts.append(_result(text))
-    return marked(parts[0], *map(below, parts[1:]), style="error" if failed else "ok")
+    return marked(*parts, style="error" if failed else "ok")
 
 
 def _agents_cell(item: event_items.CollabToolCall) -> RenderableType:
-    parts: list[RenderableType] = []
+    parts: list[RenderableType] = [_agents_line(item, is_over=True)]
     if item.prompt:
         parts.append(_result(item.prompt))
     for agent_id, state in list(item.agents_states.items())[:_MOST_PARTS]:
@@ -137,12 +138,11 @@ def _agents_cell(item: event_items.CollabToolCall) -> RenderableType:
             name = item.names.get(agent_id, agent_id)
             said = f": {state.message}" if state.message else ""
             parts.append(_result(f"{name} ({state.status}){said}"))
-    style = "error" if item.status == "failed" else "ok"
-    return marked(_agents_line(item, is_over=True), *map(below, parts), style=style)
+    return marked(*parts, style="error" if item.status == "failed" else "ok")
 
 
-def _result(text: str) -> Text:
-    return folded(text, head=3, tail=2)
+def _result(text: str) -> Hanging:
+    return below(folded(text, head=3, tail=2))
 
 
 def _agents_line(item: event_items.CollabToolCall, *, is_over: bool) -> Text:
@@ -163,11 +163,6 @@ def _questions_cell(item: event_items.McpToolCall) -> RenderableType:
         rows.append(Text(one_line(text_field(question, "question"), 300), "quiet"))
         rows.append(Hanging("  ", Text(one_line(said, 300) or "no answer")))
     return marked(Text("Asked you", "action"), below(*rows), style="accent")
-
-
-def _search_cell(item: event_items.WebSearch) -> RenderableType:
-    verb, what = search_words(item)
-    return marked(Text.assemble((f"{verb} ", "action"), one_line(what, 300)))
 
 
 def _compaction_cell(item: event_items.ContextCompaction) -> RenderableType:
@@ -198,10 +193,8 @@ def user_cell(text: str, images: Sequence[str] = ()) -> RenderableType:
 
 def block_cell(block: Block, *, is_start: bool) -> RenderableType:
     """A part of an answer. `is_start`: it gets the answer's mark."""
-    if isinstance(block, Prose):
-        body = Markdown(block.markdown)
-    else:
-        body = Code(block.text, block.language)
+    text, language = block.text, block.language
+    body = Markdown(text) if language is None else Code(text, language)
     if block.is_plan:
         return Hanging("│ ", body, rest="│ ", style="plan")
     return Hanging("• " if is_start else "  ", body, style="quiet")

@@ -4,6 +4,7 @@ Styles are names of the theme, and signs are Unicode: `Renderer` knows what the 
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.segment import Segment
@@ -23,36 +24,31 @@ def one_line(text: str, size: int, more: str = "…") -> str:
     return cut(" ".join(plain(cut(text, 2 * size, more)).split()), size, more)
 
 
+@dataclass(frozen=True, slots=True)
 class Hanging:
     """A body with a sign before its first row, and `rest`, as wide, or blanks before the others."""
 
-    def __init__(
-        self, sign: str, body: RenderableType, *, style: str = "", rest: str | None = None
-    ) -> None:
-        self._sign = sign
-        self._rest = " " * len(sign) if rest is None else rest
-        self._style = style
-        self._body = body
+    sign: str
+    body: RenderableType
+    style: str = field(default="", kw_only=True)
+    rest: str = field(default="", kw_only=True)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width = options.max_width - len(self._sign)
-        newline = Segment.line()
-        style = console.get_style(self._style)
+        width = options.max_width - len(self.sign)
+        style = console.get_style(self.style)
         if width < _NARROWEST_BODY:
             # Too narrow to read beside the sign.
-            yield Segment(self._sign.rstrip() + "\n", style)
-            yield from console.render(self._body, options)
+            yield Segment(self.sign.rstrip() + "\n", style)
+            yield from console.render(self.body, options)
             return
-        lines = console.render_lines(
-            self._body, options.update(width=width, height=None), pad=False
-        )
-        sign = Segment(self._sign, style)
-        rest = Segment(self._rest, style if self._rest.strip() else None)
-        for n, line in enumerate(lines):
-            if line or n == 0 or self._rest.strip():
-                yield rest if n else sign
+        inner = options.update(width=width, height=None)
+        first = Segment(self.sign, style)
+        rest = Segment(self.rest, style) if self.rest else Segment(" " * len(self.sign))
+        for n, line in enumerate(console.render_lines(self.body, inner, pad=False)):
+            if line or n == 0 or self.rest:
+                yield rest if n else first
                 yield from line
-            yield newline
+            yield Segment.line()
 
 
 def marked(*parts: RenderableType, sign: str = "•", style: str = "quiet") -> Hanging:

@@ -6,7 +6,7 @@ What is shown is not what is applied: text that is no diff is shown as it is ins
 from collections import Counter
 from collections.abc import Sequence
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from codex_py.app.views.diffs import EDITED, VERBS, DiffLine, ShownFile, read_diff
@@ -85,7 +85,7 @@ def _file(file: ShownFile, most: int) -> list[RenderableType]:
         head.append(f" → {one_line(file.moved_to, _LONGEST_PATH)}")
     if not file.lines:
         return [head]
-    parts: list[RenderableType] = [head.append_text(_count([file])), _Lines(file.lines[:most])]
+    parts: list[RenderableType] = [head.append_text(_count([file])), _numbered(file.lines[:most])]
     if (hidden := len(file.lines) - most) > 0:
         parts.append(Text(f"  … +{hidden} lines", "quiet"))
     return parts
@@ -104,19 +104,15 @@ def _named(verb: str, item: FileChange) -> Text:
     return Text.assemble((f"{verb} ", "action"), ", ".join(paths))
 
 
-class _Lines:
+def _numbered(lines: Sequence[DiffLine]) -> Group:
     """Lines with their numbers. Long ones are wrapped below their own text."""
-
-    def __init__(self, lines: Sequence[DiffLine]) -> None:
-        self._lines = lines
-        numbers = [line.number for line in lines if line.number is not None]
-        self._digits = len(str(max(numbers))) if numbers else 0
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in self._lines:
-            number = "" if line.number is None else str(line.number)
-            sign = _SHOWN.get(line.sign, line.sign)
-            margin = f"{number:>{self._digits}} {sign}" if self._digits else sign
-            style = _STYLES.get(line.sign, "quiet")
-            text = Text(plain(cut(line.text, _LONGEST_LINE), tab=4), style)
-            yield Hanging(margin, text, style=style)
+    digits = max((len(str(line.number)) for line in lines if line.number is not None), default=0)
+    rows: list[Hanging] = []
+    for line in lines:
+        number = "" if line.number is None else str(line.number)
+        sign = _SHOWN.get(line.sign, line.sign)
+        margin = f"{number:>{digits}} {sign}" if digits else sign
+        style = _STYLES.get(line.sign, "quiet")
+        text = Text(plain(cut(line.text, _LONGEST_LINE), tab=4), style)
+        rows.append(Hanging(margin, text, style=style))
+    return Group(*rows)

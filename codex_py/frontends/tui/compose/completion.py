@@ -13,7 +13,8 @@ from prompt_toolkit.utils import get_cwidth
 
 from codex_py.config.skills import Skill
 from codex_py.frontends.tui.compose.files import FileIndex
-from codex_py.frontends.tui.fitting import Fragments, fit, joined, window
+from codex_py.frontends.tui.fitting import Fragments, fit, joined
+from codex_py.frontends.tui.menu import moved, sign_of, window
 from codex_py.streams.terminal import printable
 
 ROWS = 8
@@ -116,7 +117,7 @@ class Completion:
 
     def move(self, rows: int) -> None:
         if self._found:
-            self._selected = (self._selected + rows) % len(self._found)
+            self._selected = moved(self._selected, rows, len(self._found))
 
     def accept(self) -> bool:
         """Replace the word by the selected suggestion; True if the line can be sent like that.
@@ -147,8 +148,9 @@ class Completion:
             note = self._found[n].note
             if note:
                 note = " " * (room - get_cwidth(name)) + fit(printable(note), width - room - 3)
-            style, sign = ("class:accent bold", "> ") if n == self._selected else ("", "  ")
-            rows.append([(style, sign + name), ("class:quiet", note)])
+            is_selected = n == self._selected
+            style = "class:accent bold" if is_selected else ""
+            rows.append([(style, sign_of(is_selected) + name), ("class:quiet", note)])
         return joined(rows)
 
     async def _wait(self, find: Callable[[], Awaitable[Found]]) -> None:
