@@ -10,10 +10,8 @@ from codex_py.app.features.agents.child import Child
 from codex_py.app.thread import thread_items
 from codex_py.app.views.item_text import script_of
 from codex_py.frontends.tui.fitting import Fragments, joined, panel_size, shortened, wrapped
-from codex_py.frontends.tui.key_codes import bind
-from codex_py.frontends.tui.menu import bind_arrows
+from codex_py.frontends.tui.menu import Option, bind_arrows
 from codex_py.frontends.tui.panel import Panel
-from codex_py.frontends.tui.picker import Row
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol import event_items, events
@@ -26,9 +24,6 @@ _MOST_ROWS = 20_000
 _HINT = "arrows and pages scroll, s stops it, Esc goes back"
 
 
-def _unread(_: events.Event) -> None: ...
-
-
 @dataclass(slots=True)
 class AgentNews:
     """What the events of one subagent say, for its row."""
@@ -37,7 +32,7 @@ class AgentNews:
     """The last that it said or did; not yet safe for a terminal."""
     tokens: int = 0
     is_working: bool = False
-    reader: Callable[[events.Event], None] = _unread
+    reader: events.EventSink | None = None
     """Shows the events too."""
 
     def __call__(self, event: events.Event) -> None:
@@ -56,16 +51,17 @@ class AgentNews:
                 self.is_working = isinstance(event, events.TurnStarted)
             case _:
                 pass
-        self.reader(event)
+        if self.reader is not None:
+            self.reader(event)
 
 
-def agent_row(agent: Child, news: AgentNews) -> Row[Child]:
+def agent_row(agent: Child, news: AgentNews) -> Option[Child]:
     def note() -> str:
         last = " ".join(printable(news.last[:_MOST_SHOWN]).split())
         parts = [agent.state.status.replace("_", " "), f"{news.tokens:,} tokens", last]
         return ", ".join(filter(None, parts))
 
-    return Row(_name(agent), agent, note)
+    return Option(_name(agent), agent, note=note)
 
 
 class AgentReader(Panel[None]):
@@ -91,14 +87,11 @@ class AgentReader(Panel[None]):
         self._transcript = self._replayed(panel_size().columns)
         self._above_end = 0
         """Rows between the end of the conversation and the last one that is shown."""
-        keys = self.keys
-        bind_arrows(keys, lambda rows: self._scroll(-rows))
-        bind(keys, "pageup", lambda _: self._scroll(_room()))
-        bind(keys, "pagedown", lambda _: self._scroll(-_room()))
+        bind_arrows(self.keys, self._scroll, page=_room)
         self.take_text({"s": lambda: start(agent.interrupt())}.get)
         self.contain(self._text)
         news.reader = lambda event: self._transcript(event)
-        self.result.add_done_callback(lambda _: setattr(news, "reader", _unread))
+        self.result.add_done_callback(lambda _: setattr(news, "reader", None))
 
     def _text(self) -> Fragments:
         columns, room = panel_size().columns, _room()
@@ -126,7 +119,7 @@ class AgentReader(Panel[None]):
         del self._rows[:-_MOST_ROWS]
 
     def _scroll(self, rows: int) -> None:
-        self._above_end = max(0, self._above_end + rows)
+        self._above_end = max(0, self._above_end - rows)
         self.changed()
 
 

@@ -12,7 +12,8 @@ from codex_py.app.views.item_text import script_of
 from codex_py.frontends.tui.cells.command import elsewhere
 from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.fitting import LOW, Fragments, both_ends, ends_of, fit, joined
-from codex_py.frontends.tui.panel import Choice, Entry, Option, field_of
+from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.panel import Choice, Entry, field_of
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import Theme
@@ -165,12 +166,12 @@ def _said_yes(request: ApprovalRequest, answer: ReviewDecision, own_shell: str) 
         for_good = ", and what begins like it from now on"
     match request.kind:
         case "command":
-            line = " ".join(script_of(request.summary, own_shell)[:200].split())
-            return f"You approved `{line[:100]}`{for_good}"
+            what = f"`{' '.join(script_of(request.summary, own_shell)[:200].split())[:100]}`"
         case "patch":
-            return f"You approved the edits{for_good}"
+            what = "the edits"
         case "mcp":
-            return f"You approved the call of {request.summary.partition(' ')[0]}{for_good}"
+            what = f"the call of {request.summary.partition(' ')[0]}"
+    return f"You approved {what}{for_good}"
 
 
 def _options(request: ApprovalRequest) -> list[Option[_Answer]]:

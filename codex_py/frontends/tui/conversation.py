@@ -245,20 +245,16 @@ class Conversation:
             return await session.run_turn(submission.text, images=submission.images)
         finally:
             if session.settings.choices != usual:
-                session.change(usual)
-                self.progress.refresh()
+                self.change(usual)
 
     def _use_model(self, session: Session, model: str) -> None:
         """Change to a model of this provider. Otherwise say that it is not used."""
         try:
             name = model_of_provider(self.config, model)
             # The effort was chosen for another model.
-            choices = replace(session.settings.choices, model=name, reasoning_effort=None)
-            session.change(choices)
+            self.change(replace(session.settings.choices, model=name, reasoning_effort=None))
         except CodexError as error:
             self._transcript.notice(f"The model {printable(model)} is not used: {error}")
-        else:
-            self.progress.refresh()
 
     def run(self, work: Callable[[], Coroutine[Any, Any, TurnResult]]) -> None:
         """Run `Session.compact` or `retry`, as a turn that can be interrupted. None may be running."""

@@ -16,8 +16,8 @@ from codex_py.frontends.tui.compose.attachments import clipboard_image, edited, 
 from codex_py.frontends.tui.composer import Composer
 from codex_py.frontends.tui.fitting import fit
 from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
-from codex_py.frontends.tui.menu import bind_arrows
-from codex_py.frontends.tui.picker import Picker, Row
+from codex_py.frontends.tui.menu import Option, bind_arrows
+from codex_py.frontends.tui.picker import Picker
 from codex_py.frontends.tui.surface import Surface
 from codex_py.streams.terminal import printable
 
@@ -197,7 +197,7 @@ async def _search_history(surface: Surface) -> None:
     composer = surface.composer
     await composer.history.load()
     room = surface.screen.width - 4
-    rows = [Row(fit(printable(text), room), text) for text in composer.history.entries]
+    rows = [Option(fit(printable(text), room), text) for text in composer.history.entries]
 
     async def preview(text: str) -> str:
         return "\n".join(f"    {fit(printable(line), room)}" for line in text.splitlines()[:8])

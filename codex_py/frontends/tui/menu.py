@@ -1,20 +1,54 @@
 """Lists of which one row is selected: the answers to a question, what a picker finds, what is offered below the composer."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from prompt_toolkit.filters import FilterOrBool
 from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.utils import get_cwidth
 
-from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.fitting import Fragments, both_ends, fit
 from codex_py.frontends.tui.key_codes import bind
+
+T = TypeVar("T")
+
+_LEAST_NOTE = 8
+"""Columns. A note with fewer is left out."""
+
+
+# No slots: in Python 3.11, `Option[X](…)` fails on a class with both these and a parent that is generic.
+@dataclass(frozen=True)
+class Option(Generic[T]):
+    """A row. Its texts are for a terminal: nothing in them steers it, and the label has no newline."""
+
+    label: str
+    value: T
+    key: str = ""
+    """A single key that takes it at once, in a question."""
+    note: str | Callable[[], str] = ""
+    """Stands behind the label, dimmed. A function is asked each time it is drawn."""
+    lasts: bool = False
+    """It answers more than this question."""
+
+    @property
+    def told(self) -> str:
+        return self.note() if callable(self.note) else self.note
 
 
 def bind_arrows(
-    keys: KeyBindings, move: Callable[[int], object], filter: FilterOrBool = True
+    keys: KeyBindings,
+    move: Callable[[int], object],
+    filter: FilterOrBool = True,
+    *,
+    page: Callable[[], int] | None = None,
 ) -> None:
-    """`move` is given -1 for up and 1 for down."""
+    """`move` is given the number of rows, negative for up. `page` says how many a page has, where there are pages."""
     bind(keys, "up c-p", lambda _: move(-1), filter)
     bind(keys, "down c-n", lambda _: move(1), filter)
+    if page is not None:
+        bind(keys, "pageup", lambda _: move(-page()), filter)
+        bind(keys, "pagedown", lambda _: move(page()), filter)
 
 
 def moved(selected: int, rows: int, count: int) -> int:
@@ -27,6 +61,17 @@ def window(selected: int, count: int, most: int) -> range:
     """The indexes of the rows to show: at most `most`, the selected one among them."""
     first = max(0, min(selected - most // 2, count - most))
     return range(first, min(count, first + most))
+
+
+def row_of(option: Option[Any], is_selected: bool, columns: int | None = None) -> Fragments:
+    """Label, key and note; cut to so many columns, if a number is given."""
+    label, key = option.label, f" ({option.key})" if option.key else ""
+    note = f"  {told}" if (told := option.told) else ""
+    if columns is not None:
+        label = both_ends(label, columns - len(key))
+        left = columns - get_cwidth(label + key) - 2
+        note = f"  {fit(told, left)}" if told and left > _LEAST_NOTE else ""
+    return [("bold" if is_selected else "", label + key), ("class:quiet", note)]
 
 
 def sign_of(is_selected: bool) -> str:

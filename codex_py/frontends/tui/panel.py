@@ -4,9 +4,9 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
@@ -15,20 +15,18 @@ from prompt_toolkit.formatted_text import split_lines
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, VSplit, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
-from prompt_toolkit.utils import get_cwidth
 
-from codex_py.frontends.tui.fitting import (
-    LOW,
-    Fragments,
-    both_ends,
-    ends_of,
-    fit,
-    joined,
-    panel_size,
-    wrapped,
-)
+from codex_py.frontends.tui.fitting import LOW, Fragments, ends_of, joined, panel_size, wrapped
 from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
-from codex_py.frontends.tui.menu import bind_arrows, moved, sign_of, window, with_sign
+from codex_py.frontends.tui.menu import (
+    Option,
+    bind_arrows,
+    moved,
+    row_of,
+    sign_of,
+    window,
+    with_sign,
+)
 
 T = TypeVar("T")
 
@@ -40,8 +38,6 @@ answer lasts."""
 _BY_ARROWS = "The arrows and Enter answer; text goes to your prompt"
 _FIELD_ROWS = 6
 _MARGIN = len("> 1. ")
-_LEAST_NOTE = 8
-"""Columns. A note with fewer is left out."""
 
 
 class Postponed(Exception):
@@ -133,19 +129,6 @@ class Panel(Generic[T]):
         self.container = HSplit([Window(control, wrap_lines=wraps, dont_extend_height=True)])
 
 
-# No slots: in Python 3.11, `Option[X](…)` fails on a class with both these and a parent that is generic.
-@dataclass(frozen=True)
-class Option(Generic[T]):
-    label: str
-    value: T
-    key: str = ""
-    """A single key that takes it at once."""
-    note: str = ""
-    """Stands behind the label, dimmed."""
-    lasts: bool = False
-    """It answers more than this question."""
-
-
 class Choice(Panel[T]):
     """A question with a few answers: arrows and Enter, a number, or an answer's own key.
 
@@ -207,9 +190,9 @@ class Choice(Panel[T]):
         indent = _MARGIN if self.by_letter else len("> ")
         width = max(1, columns - indent)
         options = [o if self.by_letter else replace(o, key="") for o in self._options]
-        text = [wrapped(_row(n == self._selected, o), width) for n, o in enumerate(options)]
+        text = [wrapped(row_of(o, n == self._selected), width) for n, o in enumerate(options)]
         if sum(map(len, text)) > room // 2:
-            text = [[_row(n == self._selected, o, width)] for n, o in enumerate(options)]
+            text = [[row_of(o, n == self._selected, width)] for n, o in enumerate(options)]
         rows: list[Fragments] = []
         for n in window(self._selected, len(text), max(1, room - 2)):
             is_selected = n == self._selected
@@ -245,17 +228,6 @@ def yes_or_no(question: Fragments, yes: str, no: str, *, by_letter: bool = True)
 def field_of(text: str = "") -> Buffer:
     """What an `Entry` writes into."""
     return Buffer(document=Document(text), multiline=True)
-
-
-def _row(is_selected: bool, option: Option[Any], width: int | None = None) -> Fragments:
-    """Label, key and note; cut to a width, if one is given."""
-    label, key = option.label, f" ({option.key})" if option.key else ""
-    note = f"  {option.note}" if option.note else ""
-    if width is not None:
-        label = both_ends(label, width - len(key))
-        left = width - get_cwidth(label + key) - 2
-        note = f"  {fit(option.note, left)}" if note and left > _LEAST_NOTE else ""
-    return [("bold" if is_selected else "", label + key), ("class:quiet", note)]
 
 
 class Entry(Panel[str | None]):

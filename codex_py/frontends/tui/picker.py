@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
@@ -13,7 +12,15 @@ from prompt_toolkit.layout.processors import AfterInput
 
 from codex_py.frontends.tui.fitting import Fragments, fit, joined, panel_size, shortened, wrapped
 from codex_py.frontends.tui.key_codes import ESC, bind
-from codex_py.frontends.tui.menu import bind_arrows, moved, sign_of, window, with_sign
+from codex_py.frontends.tui.menu import (
+    Option,
+    bind_arrows,
+    moved,
+    row_of,
+    sign_of,
+    window,
+    with_sign,
+)
 from codex_py.frontends.tui.panel import Panel
 
 T = TypeVar("T")
@@ -25,21 +32,7 @@ _PREVIEW_ROWS = 8
 _HINT = "type to search, Enter picks, Esc leaves"
 
 
-@dataclass(frozen=True, slots=True)
-class Row(Generic[T]):
-    """Texts are for a terminal: nothing in them steers it, and the label has no newline."""
-
-    label: str
-    value: T
-    note: str | Callable[[], str] = ""
-    """Stands behind the label, dimmed. A function is asked each time it is drawn."""
-
-    @property
-    def told(self) -> str:
-        return self.note() if callable(self.note) else self.note
-
-
-Search: TypeAlias = "Callable[[str], Awaitable[Sequence[Row[T]]]]"
+Search: TypeAlias = "Callable[[str], Awaitable[Sequence[Option[T]]]]"
 """Finds the rows for what has been typed."""
 Preview: TypeAlias = Callable[[T], Awaitable[str]]
 """Describes a value, for a terminal; lines beyond the room are cut."""
@@ -57,7 +50,7 @@ class Picker(Panel[T | None]):
     def __init__(
         self,
         title: str,
-        rows: "Sequence[Row[T]] | Search[T]",
+        rows: "Sequence[Option[T]] | Search[T]",
         *,
         preview: "Preview[T] | None" = None,
         selected: int = 0,
@@ -65,7 +58,7 @@ class Picker(Panel[T | None]):
         super().__init__(None)
         self._source = rows
         self._preview = preview
-        self._rows: Sequence[Row[T]] = ()
+        self._rows: Sequence[Option[T]] = ()
         self._selected = selected
         self._seen = ""
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -74,10 +67,8 @@ class Picker(Panel[T | None]):
             multiline=False, on_text_changed=lambda _: self._restart("search", self._find(0))
         )
         keys = self.keys
-        bind_arrows(keys, self._move)
+        bind_arrows(keys, self._move, page=lambda: _ROWS)
         bind(keys, "c-r", lambda _: self._move(1))
-        bind(keys, "pageup", lambda _: self._move(-_ROWS))
-        bind(keys, "pagedown", lambda _: self._move(_ROWS))
         bind(keys, "enter", lambda _: self._enter())
         bind(keys, f"{ESC} c-c", lambda _: self._leave())
         # The sign of the search is on the screen already: who presses it wants to search.
@@ -162,12 +153,8 @@ class Picker(Panel[T | None]):
         columns = panel_size().columns - _MARGIN
         rows: list[Fragments] = []
         for index in shown:
-            row = self._rows[index]
             is_selected = index == self._selected
-            text: Fragments = [
-                ("bold" if is_selected else "", row.label),
-                ("class:quiet", f"  {told}" if (told := row.told) else ""),
-            ]
+            text = row_of(self._rows[index], is_selected)
             lines = wrapped(text, columns)
             if len(lines) > 1 and not (is_selected and len(lines) <= spare + 1):
                 lines = [shortened(text, columns)]

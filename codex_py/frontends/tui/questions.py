@@ -13,7 +13,8 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 from prompt_toolkit.buffer import Buffer
 
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.panel import Choice, Entry, Option, Panel, field_of, yes_or_no
+from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.panel import Choice, Entry, Panel, field_of, yes_or_no
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.surface import Surface
 from codex_py.protocol.json_fields import as_object, object_field, objects
@@ -235,7 +236,7 @@ async def _pick(
         Option[int | str](printable(label[:_LONGEST]), n, note=printable(note[:_LONGEST]))
         for n, (label, note) in enumerate(question.options[:_MOST_OPTIONS])
     ]
-    options.append(Option("Another answer", _OWN, "o", note="write it yourself"))
+    options.append(Option("Another answer", _OWN, "o", "write it yourself"))
     own = len(labels) if before is not None else 0
     return await panels.ask(
         lambda: Choice[int | str](

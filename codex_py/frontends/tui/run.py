@@ -56,13 +56,19 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
     config = configured()
     config.require_enforced()
     add_dirs = tuple(working_folder(arguments.cd) / name for name in arguments.add_dir)
-    bypass, plan = arguments.bypass_hook_trust, arguments.plan
-    images = arguments.images
-    launch = Launch(config, configured, target, add_dirs, environment, bypass, plan, images)
-    if arguments.replay:
-        if target.prompt is None:
-            raise UsageError("--replay needs the prompt that was recorded")
-        launch = replace(launch, replay=Path(arguments.replay).absolute())
+    if arguments.replay and target.prompt is None:
+        raise UsageError("--replay needs the prompt that was recorded")
+    launch = Launch(
+        config,
+        configured,
+        target,
+        add_dirs,
+        environment,
+        bypass_hook_trust=arguments.bypass_hook_trust,
+        plan=arguments.plan,
+        images=arguments.images,
+        replay=Path(arguments.replay).absolute() if arguments.replay else None,
+    )
     return asyncio.run(_run_in_place(launch, arguments))
 
 

@@ -44,9 +44,6 @@ _LEAVE = f"{KITTY_OFF}\x1b[?2026l\x1b[?1004l\x1b[23;0t"
 _BEGIN_FRAME = "\x1b[?2026h"
 _END_FRAME = "\x1b[?2026l"
 
-_STYLES = ("quiet", "accent", "error", "warning", "ok", "user")
-"""Names of the theme that fragments use: `class:quiet`."""
-
 
 class Screen:
     """Draws with prompt-toolkit, outside of its full-screen mode.
@@ -117,7 +114,7 @@ class Screen:
 
     def use_theme(self, theme: Theme) -> None:
         self.theme = theme
-        self.app.style = Style.from_dict({name: _ptk_style(theme.style(name)) for name in _STYLES})
+        self.app.style = Style.from_dict(theme.fragment_styles())
         self.changed()
 
     async def run(self) -> None:
@@ -293,9 +290,3 @@ class Screen:
 
 def _ignore(_number: int, _frame: object) -> None:
     """A handler, unlike `SIG_IGN`, is not inherited by the other program."""
-
-
-def _ptk_style(style: str) -> str:
-    return " ".join(
-        word if word in {"bold", "dim", "underline"} else f"ansi{word}" for word in style.split()
-    )

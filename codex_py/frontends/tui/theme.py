@@ -46,6 +46,8 @@ _ON_LIGHT = {
 }
 
 _ATTRIBUTES = {"bold", "dim", "italic", "underline", "strike"}
+_IN_FRAGMENTS = ("quiet", "accent", "error", "warning", "ok", "user")
+"""Styles that fragments name too: `class:quiet`."""
 
 PROMPT = "\u203a"
 ASCII_SIGNS = {
@@ -80,6 +82,14 @@ class Theme:
         if not self.color:
             style = " ".join(word for word in style.split() if word in _ATTRIBUTES)
         return style
+
+    def fragment_styles(self) -> dict[str, str]:
+        """The same for prompt-toolkit, by the names that fragments use."""
+        styles = {name: self.style(name).split() for name in _IN_FRAGMENTS}
+        return {
+            name: " ".join(word if word in _ATTRIBUTES else f"ansi{word}" for word in words)
+            for name, words in styles.items()
+        }
 
     def sign(self, sign: str) -> str:
         """The sign, or its ASCII form where the terminal has no Unicode."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.frontends.tui.panel import Option
+from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.questions import choices, parsed, problem
 from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.frontends.tui.terminals import Start

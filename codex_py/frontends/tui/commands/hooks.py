@@ -17,8 +17,9 @@ from codex_py.config.hooks import Hook, Hooks, enable, find_hooks, trust
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.cells.layout import one_line
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
-from codex_py.frontends.tui.panel import Choice, Option, Postponed
-from codex_py.frontends.tui.picker import Picker, Row
+from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.panel import Choice, Postponed
+from codex_py.frontends.tui.picker import Picker
 from codex_py.streams.plain_text import cut
 from codex_py.streams.terminal import printable
 
@@ -89,7 +90,7 @@ async def _look_through(context: CommandContext, hooks: Hooks, *, only_new: bool
     panels, at = context.surface.panels, 0
     while shown := hooks.to_review if only_new else hooks.found:
         rows = [
-            Row(_name(hook), hook, f"{hook.state}  {one_line(hook.target, _MOST_SHOWN)}")
+            Option(_name(hook), hook, note=f"{hook.state}  {one_line(hook.target, _MOST_SHOWN)}")
             for hook in shown
         ]
         selected = min(at, len(shown) - 1)

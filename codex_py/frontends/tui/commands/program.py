@@ -14,7 +14,8 @@ from codex_py.errors import CodexError
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.keys import SHORTCUTS
-from codex_py.frontends.tui.panel import Choice, Option
+from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.panel import Choice
 from codex_py.instructions import instruction_text
 from codex_py.protocol import event_items
 from codex_py.protocol.plans import without_tags

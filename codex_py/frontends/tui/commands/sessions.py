@@ -15,8 +15,9 @@ from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.fitting import Fragments, fit
+from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.panel import yes_or_no
-from codex_py.frontends.tui.picker import Picker, Row
+from codex_py.frontends.tui.picker import Picker
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.theme import PROMPT
 from codex_py.patch.files.change import Entry
@@ -59,15 +60,15 @@ async def pick_session(conversation: Conversation, surface: Surface) -> str | No
     home, cwd, screen = conversation.config.home, conversation.config.cwd, surface.screen
     current = conversation.session
 
-    async def search(typed: str) -> Sequence[Row[SessionSummary]]:
+    async def search(typed: str) -> Sequence[Option[SessionSummary]]:
         listed = await asyncio.to_thread(list_sessions, home, cwd=cwd, search=typed, limit=_LISTED)
         room = screen.width - 24
         return [
-            Row(
+            Option(
                 fit(printable(found.name or found.preview or found.id), room - len(found.fork_mark))
                 + found.fork_mark,
                 found,
-                age(found.updated),
+                note=age(found.updated),
             )
             for found in listed
             if current is None or found.id != current.thread_id
@@ -161,7 +162,7 @@ async def _back(context: CommandContext, _: str) -> None:
         context.surface.hints.show("there is no earlier prompt to go back to")
         return
     room = context.surface.screen.width - 4
-    rows = [Row(fit(printable(prompt.prompt.text), room), prompt.turns) for prompt in past]
+    rows = [Option(fit(printable(prompt.prompt.text), room), prompt.turns) for prompt in past]
     title = "Go back to a prompt (files stay as they are)"
     turns = await context.surface.panels.show(Picker(title, rows, selected=len(rows) - 1))
     if turns is None or context.conversation.is_working:

@@ -16,8 +16,9 @@ from codex_py.errors import CodexError
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.panel import yes_or_no
-from codex_py.frontends.tui.picker import Picker, Row
+from codex_py.frontends.tui.picker import Picker
 from codex_py.frontends.tui.theme import terminal_theme
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 from codex_py.protocol.mcp import McpServers, McpServerStatus
@@ -51,12 +52,12 @@ async def _model(context: CommandContext, argument: str) -> None:
     panels, words = context.surface.panels, argument.partition(" ")
     names = selectable_models(context.config, context.surface.environment)
     current = settings.model
-    rows = [Row(name, name, "current" if name == current else "") for name in names]
+    rows = [Option(name, name, note="current" if name == current else "") for name in names]
     selected = names.index(current) if current in names else 0
     model = words[0] or await panels.show(Picker("Model", rows, selected=selected))
     if model is None:
         return
-    efforts = [Row("the model's own", ""), *(Row(name, name) for name in _EFFORTS)]
+    efforts = [Option("the model's own", ""), *(Option(name, name) for name in _EFFORTS)]
     effort = words[2] or await panels.show(Picker("Reasoning effort", efforts))
     if effort is None:
         return
@@ -76,7 +77,7 @@ async def _permissions(context: CommandContext, _: str) -> None:
     now = (await conversation.opened()).settings.choices
     current = (now.approval_policy, now.sandbox_policy.mode)
     rows = [
-        Row(each[0], each, f"(now) {each[1]}" if each[2:] == current else each[1])
+        Option(each[0], each, note=f"(now) {each[1]}" if each[2:] == current else each[1])
         for each in _PERMISSIONS
     ]
     selected = next((n for n, row in enumerate(rows) if row.value[2:] == current), 0)
@@ -165,7 +166,7 @@ async def _stop(context: CommandContext, _: str) -> None:
 
 async def _theme(context: CommandContext, argument: str) -> None:
     name = argument or await context.surface.panels.show(
-        Picker("Background", [Row(each, each) for each in _THEMES])
+        Picker("Background", [Option(each, each) for each in _THEMES])
     )
     if name is None:
         return

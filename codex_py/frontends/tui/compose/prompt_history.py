@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from stat import S_ISREG
 from typing import Final
 
 from codex_py.filesystem.private import lock, make_private
+from codex_py.filesystem.reading import open_ordinary, refuse_extraordinary
 from codex_py.protocol.json_fields import as_object, json_or, text_field
 from codex_py.protocol.messages import encode_json
 
@@ -78,7 +78,7 @@ def _read(path: Path | None, added: int) -> list[str]:
     if path is None:
         return []
     try:
-        with os.fdopen(_open_regular(path, os.O_RDONLY), "rb") as file:
+        with os.fdopen(open_ordinary(path), "rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _MAX_READ))
             lines = file.read(_MAX_READ).split(b"\n")
@@ -93,9 +93,12 @@ def _read(path: Path | None, added: int) -> list[str]:
 def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
     with suppress(OSError):
         make_private(path.parent)
-        descriptor = _open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        # For writing too, a pipe is opened at once.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            if os.fstat(descriptor).st_mode & 0o077:
+            status = os.fstat(descriptor)
+            refuse_extraordinary(status)
+            if status.st_mode & 0o077:
                 os.fchmod(descriptor, 0o600)
             lock(descriptor, _LOCK_TIMEOUT_S)
             size = os.fstat(descriptor).st_size
@@ -125,12 +128,3 @@ def _cut(descriptor: int, size: int, kept: int) -> None:
     fcntl.fcntl(descriptor, fcntl.F_SETFL, 0)
     os.pwrite(descriptor, tail[first:], 0)
     os.ftruncate(descriptor, len(tail) - first)
-
-
-def _open_regular(path: Path, flags: int) -> int:
-    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
-    if not S_ISREG(os.fstat(descriptor).st_mode):
-        # It may never answer.
-        os.close(descriptor)
-        raise OSError("not a regular file")
-    return descriptor
