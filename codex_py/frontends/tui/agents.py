@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from codex_py.app.features.agents.child import Child
 from codex_py.app.thread import thread_items
 from codex_py.app.views.item_text import script_of
-from codex_py.frontends.tui.fitting import Fragments, joined, panel_size, shortened, wrapped
+from codex_py.frontends.tui.fitting import Fragments, joined, panel_size, shortened
 from codex_py.frontends.tui.menu import Option, bind_arrows
 from codex_py.frontends.tui.panel import Panel
 from codex_py.frontends.tui.render import Renderer
@@ -102,9 +102,7 @@ class AgentReader(Panel[None]):
         end = len(rows) - self._above_end
         state = f"  {self._agent.state.status.replace('_', ' ')}  {_HINT}"
         title: Fragments = [("bold", _name(self._agent)), ("class:quiet", state)]
-        if len(wrapped(title, columns)) > 1:
-            title = shortened(title, columns)
-        return joined([title, *rows[max(0, end - room) : end]])
+        return joined([shortened(title, columns), *rows[max(0, end - room) : end]])
 
     def _replayed(self, columns: int) -> Transcript:
         """Shows what was said so far in so many columns, and then what is said."""

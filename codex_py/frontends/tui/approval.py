@@ -153,9 +153,8 @@ def _pretty(summary: str) -> str:
 
 
 def _summary(request: ApprovalRequest, own_shell: str) -> str:
-    what = (
-        script_of(request.summary, own_shell) if request.kind == "command" else request.reason or ""
-    )
+    is_command = request.kind == "command"
+    what = script_of(request.summary, own_shell) if is_command else request.reason
     agent = f"{request.agent}: " if request.agent else ""
     return f"{agent}Approve: {what}" if what else f"{agent}Approve edits"
 

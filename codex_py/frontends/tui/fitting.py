@@ -70,9 +70,12 @@ def wrapped(text: Fragments, columns: int) -> list[Fragments]:
 
 
 def shortened(row: Fragments, columns: int) -> Fragments:
-    """The beginning of a row that is wider, with an ellipsis."""
+    """A row of at most so many columns: of a wider one the beginning, with an ellipsis."""
+    text = fragment_list_to_text(row)
+    if get_cwidth(text) <= columns:
+        return row
     shown = explode_text_fragments(row)
-    end = len(_head(fragment_list_to_text(shown), columns - 1))
+    end = len(_head(text, columns - 1))
     return [*shown[:end], (shown[end - 1][0], "…")]
 
 

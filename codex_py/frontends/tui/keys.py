@@ -68,8 +68,14 @@ def program_keys(surface: Surface) -> KeyBindings:
     announced = Condition(lambda: bool(surface.status.announced))
     completing = Condition(lambda: composer.completion.is_open)
     _add_ending_keys(surface, composing, keys)
-    _add_writing_keys(surface, composing, keys)
-    can_list = composing & is_empty & ~vi_navigation_mode
+    can_insert = composing & ~vi_navigation_mode
+    bind(keys, "c-r", lambda _: surface.start(_search_history(surface)), can_insert)
+    bind(keys, "c-v", lambda _: surface.start(_paste_image(surface)), can_insert)
+    bind(keys, "c-g c-x+c-e", lambda _: surface.start(_edit(surface)), composing)
+    outbox = surface.outbox
+    can_take_back = composing & Condition(lambda: bool(outbox.queue))
+    bind(keys, "escape+up s-left", lambda _: composer.restore([outbox.queue.pop()]), can_take_back)
+    can_list = can_insert & is_empty
     can_answer = composing & announced & ~completing
     bind(keys, "c-t", lambda _: surface.half().run_command("transcript"), composing)
     bind(keys, "s-tab", lambda _: surface.half().run_command("plan"), composing)
@@ -145,20 +151,6 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
     bind(keys, ESC, escape, composing & ~held)
     bind(keys, "c-c", control_c, composing)
     bind(keys, "c-d", control_d, composing & is_empty)
-
-
-def _add_writing_keys(surface: Surface, composing: Condition, keys: KeyBindings) -> None:
-    start, outbox = surface.start, surface.outbox
-    queued = Condition(lambda: bool(outbox.queue))
-
-    def take_back(_event: KeyPressEvent) -> None:
-        surface.composer.restore([outbox.queue.pop()])
-
-    can_insert = composing & ~vi_navigation_mode
-    bind(keys, "c-r", lambda _: start(_search_history(surface)), can_insert)
-    bind(keys, "c-v", lambda _: start(_paste_image(surface)), can_insert)
-    bind(keys, "c-g c-x+c-e", lambda _: start(_edit(surface)), composing)
-    bind(keys, "escape+up s-left", take_back, composing & queued)
 
 
 def composer_keys(composer: Composer) -> KeyBindings:

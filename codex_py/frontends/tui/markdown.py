@@ -5,11 +5,11 @@ headings, and hides where links lead. Source of the syntax: https://spec.commonm
 strikethrough.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from itertools import accumulate
 
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from markdown_it.tree import SyntaxTreeNode
 from rich import box
 from rich.cells import chop_cells
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -51,119 +51,88 @@ class Markdown:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         tokens = _PARSER.parse(plain(self._source, tab=4))
-        yield _Reader(tokens, has_styles=options.is_terminal).blocks()
+        yield _Reader(has_styles=options.is_terminal).blocks(SyntaxTreeNode(tokens).children)
 
 
 class _Reader:
-    """Goes through the tokens once. A method that is given the opening token reads up to the closing one."""
-
-    def __init__(self, tokens: list[Token], *, has_styles: bool) -> None:
-        self._tokens = iter(tokens)
+    def __init__(self, *, has_styles: bool) -> None:
         self._has_styles = has_styles
 
-    def blocks(self, closing: str = "") -> RenderableType:
-        return _together(list(self._until(closing)))
+    def blocks(self, nodes: Sequence[SyntaxTreeNode]) -> RenderableType:
+        # Paragraphs of a list without empty lines are hidden ones.
+        return _together([(self._block(node), not node.hidden) for node in nodes])
 
-    def _until(self, closing: str) -> Iterator[tuple[RenderableType, bool]]:
-        """Blocks, and whether each wants an empty line between it and the next."""
-        for token in self._tokens:
-            if token.type == closing:
-                return
-            # Paragraphs of a list without empty lines are hidden ones.
-            yield self._block(token), not token.hidden
-
-    def _block(self, token: Token) -> RenderableType:
-        match token.type:
-            case "paragraph_open":
-                return self._text("paragraph_close")
-            case "heading_open":
-                text = self._text("heading_close")
+    def _block(self, node: SyntaxTreeNode) -> RenderableType:
+        match node.type:
+            case "paragraph":
+                return self._text(node)
+            case "heading":
+                text = self._text(node)
                 if not self._has_styles:
-                    return Text(f"{'#' * int(token.tag[1:])} ").append_text(text)
-                text.stylize("title" if token.tag == "h1" else "heading")
+                    return Text(f"{'#' * int(node.tag[1:])} ").append_text(text)
+                text.stylize("title" if node.tag == "h1" else "heading")
                 return text
             case "fence" | "code_block":
-                language = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
-                return Code(token.content, language)
-            case "blockquote_open":
-                return Hanging("│ ", self.blocks("blockquote_close"), rest="│ ", style="quiet")
-            case "bullet_list_open":
-                return self._list("bullet_list_close", None)
-            case "ordered_list_open":
-                return self._list("ordered_list_close", int(token.attrs.get("start", 1)))
-            case "table_open":
-                return self._table()
+                language = node.info.split(maxsplit=1)[0] if node.info.strip() else ""
+                return Code(node.content, language)
+            case "blockquote":
+                return Hanging("│ ", self.blocks(node.children), rest="│ ", style="quiet")
+            case "bullet_list":
+                return self._list(node, None)
+            case "ordered_list":
+                return self._list(node, int(node.attrs.get("start", 1)))
+            case "table":
+                rows = [row for part in node.children for row in part.children]
+                header, *body = [[self._cell(cell) for cell in row.children] for row in rows]
+                return _Table(header, body)
             case "hr":
                 return Text("───", "quiet")
             case _:
                 # HTML, above all. It stays as it is.
-                return Text(token.content.rstrip("\n"))
+                return Text(node.content.rstrip("\n"))
 
-    def _list(self, closing: str, number: int | None) -> RenderableType:
+    def _list(self, node: SyntaxTreeNode, number: int | None) -> RenderableType:
         """`number` is that of the first item."""
         items: list[tuple[RenderableType, bool]] = []
-        for token in self._tokens:
-            if token.type == closing:
-                break
-            sign = "- " if number is None else f"{number + len(items)}. "
-            blocks = list(self._until("list_item_close"))
-            is_loose = all(wants_line for _, wants_line in blocks[:1])
-            items.append((Hanging(sign, _together(blocks), style="quiet"), is_loose))
+        for n, item in enumerate(node.children):
+            sign = "- " if number is None else f"{number + n}. "
+            is_loose = not any(child.hidden for child in item.children[:1])
+            items.append((Hanging(sign, self.blocks(item.children), style="quiet"), is_loose))
         return _together(items)
 
-    def _table(self) -> RenderableType:
-        rows: list[list[Text]] = []
-        for token in self._tokens:
-            match token.type:
-                case "table_close":
-                    break
-                case "tr_open":
-                    rows.append([])
-                case "th_open" | "td_open":
-                    text = self._text("th_close" if token.type == "th_open" else "td_close")
-                    align = str(token.attrs.get("style", "")).removeprefix("text-align:")
-                    text.justify = "right" if align == "right" else "left"
-                    rows[-1].append(text)
-                case _:
-                    pass
-        return _Table(rows[0], rows[1:])
-
-    def _text(self, closing: str) -> Text:
-        text = Text()
-        for token in self._tokens:
-            if token.type == closing:
-                break
-            self._inline(token.children or [], text)
+    def _cell(self, node: SyntaxTreeNode) -> Text:
+        text = self._text(node)
+        is_right = node.attrs.get("style", "") == "text-align:right"
+        text.justify = "right" if is_right else "left"
         return text
 
-    def _inline(self, tokens: list[Token], text: Text) -> None:
-        opened: list[int] = []
-        """Where the text of each open style and link begins."""
-        targets: list[str] = []
-        for token in tokens:
-            match token.type:
-                case "em_open" | "strong_open" | "s_open":
-                    opened.append(len(text))
-                case "em_close" | "strong_close" | "s_close":
-                    text.stylize(_INLINE_STYLES[token.tag], opened.pop())
+    def _text(self, node: SyntaxTreeNode) -> Text:
+        text = Text()
+        for inline in node.children:
+            self._inline(inline.children, text)
+        return text
+
+    def _inline(self, nodes: Sequence[SyntaxTreeNode], text: Text) -> None:
+        for node in nodes:
+            start = len(text)
+            match node.type:
+                case "em" | "strong" | "s":
+                    self._inline(node.children, text)
+                    text.stylize(_INLINE_STYLES[node.type], start)
                 case "code_inline":
-                    text.append(token.content, "code")
+                    text.append(node.content, "code")
                 case "softbreak" | "hardbreak":
                     # Models break a line where they want it broken.
                     text.append("\n")
-                case "link_open":
-                    opened.append(len(text))
-                    targets.append(str(token.attrs.get("href", "")))
-                case "link_close":
-                    start = opened.pop()
+                case "link":
+                    self._inline(node.children, text)
                     text.stylize("link", start)
-                    self._target(targets.pop(), start, text)
+                    self._target(str(node.attrs.get("href", "")), start, text)
                 case "image":
-                    start = len(text)
-                    text.append(token.content)
-                    self._target(str(token.attrs.get("src", "")), start, text)
+                    text.append(node.content)
+                    self._target(str(node.attrs.get("src", "")), start, text)
                 case _:
-                    text.append(token.content)
+                    text.append(node.content)
 
     def _target(self, target: str, start: int, text: Text) -> None:
         """A terminal must not show one address and lead to another."""

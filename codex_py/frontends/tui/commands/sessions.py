@@ -203,9 +203,6 @@ async def _take_back(context: CommandContext, *, redo: bool) -> None:
         plan.commit()
         return some_of([os.path.relpath(change.path, cwd) for change in plan.changes])
 
-    def plan_it(*, force: bool = False) -> UndoPlan:
-        return plan_undo(journal, number, force=force)
-
     async def confirmed(title: str, reason: str) -> bool | None:
         question: Fragments = [("bold", title), ("", f"\n\n{reason}")]
         return await context.surface.panels.show(yes_or_no(question, "Yes, do it", "No"))
@@ -220,7 +217,7 @@ async def _take_back(context: CommandContext, *, redo: bool) -> None:
     ):
         return
     try:
-        plan = await asyncio.to_thread(plan_it)
+        plan = await asyncio.to_thread(plan_undo, journal, number)
         if plan.doubts and not await confirmed("Undo all of it?", "\n".join(plan.doubts)):
             return
     except EditedSince as error:
@@ -230,7 +227,7 @@ async def _take_back(context: CommandContext, *, redo: bool) -> None:
         context.transcript.print(diff_cell(error.diff, fold=False, title=title))
         if not await confirmed("Do it all the same?", "What it replaces is kept."):
             return
-        plan = await asyncio.to_thread(plan_it, force=True)
+        plan = await asyncio.to_thread(plan_undo, journal, number, force=True)
     paths = await asyncio.to_thread(carried_out, plan)
     context.transcript.notice(f"{'Made again' if redo else 'Undid'} {what}: {paths}")
     if plan.unkept:

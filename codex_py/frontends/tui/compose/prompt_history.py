@@ -117,14 +117,12 @@ def _cut(descriptor: int, size: int, kept: int) -> None:
 
     In place, for the lock is on this very file. Should it be cut off half-way, lines stand there twice.
     """
-    start = max(0, size - kept)
-    tail = os.pread(descriptor, size - start, start)
-    first = tail.find(b"\n", 0, len(tail) - 1) + 1
+    lines = os.pread(descriptor, size, 0)
+    first = lines.find(b"\n", max(0, size - kept), size - 1) + 1
     if first == 0:
         # The last line alone is longer than what is to be kept.
-        whole = os.pread(descriptor, size, 0)
-        tail, first = whole, whole.rfind(b"\n", 0, size - 1) + 1
+        first = lines.rfind(b"\n", 0, size - 1) + 1
     # As long as it appends, the offset of `pwrite` has no effect.
     fcntl.fcntl(descriptor, fcntl.F_SETFL, 0)
-    os.pwrite(descriptor, tail[first:], 0)
-    os.ftruncate(descriptor, len(tail) - first)
+    os.pwrite(descriptor, lines[first:], 0)
+    os.ftruncate(descriptor, size - first)
