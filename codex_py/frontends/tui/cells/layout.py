@@ -19,9 +19,9 @@ _READ = 20_000
 """Characters from each end of a folded text that are looked at."""
 
 
-def one_line(text: str, size: int, more: str = "…") -> str:
+def one_line(text: str, size: int) -> str:
     """A text in one line, without what is behind the first so many characters."""
-    return cut(" ".join(plain(cut(text, 2 * size, more)).split()), size, more)
+    return cut(" ".join(plain(cut(text, 2 * size)).split()), size)
 
 
 @dataclass(frozen=True, slots=True)
