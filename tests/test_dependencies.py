@@ -8,7 +8,7 @@ import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
-from tests.test_layers import MODULES
+from tests.test_layers import trees
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -26,8 +26,8 @@ def names(requirements: list[str]) -> set[str]:
 def imported_packages() -> set[str]:
     """The top-level packages of others that the product imports, wherever it does."""
     found: set[str] = set()
-    for path in MODULES.values():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for tree in trees().values():
+        for node in ast.walk(tree):
             match node:
                 case ast.Import(names=aliases):
                     found |= {alias.name.partition(".")[0] for alias in aliases}

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import codex_py
@@ -61,9 +62,13 @@ def modules() -> Mapping[str, Path]:
 MODULES = modules()
 
 
-TREES = {
-    name: ast.parse(path.read_text(encoding="utf-8"), str(path)) for name, path in MODULES.items()
-}
+@cache
+def trees() -> Mapping[str, ast.Module]:
+    """The modules, parsed once, and not before a test runs: each process that runs tests imports this file."""
+    return {
+        name: ast.parse(path.read_text(encoding="utf-8"), str(path))
+        for name, path in MODULES.items()
+    }
 
 
 def imported_by(tree: ast.AST) -> Iterator[str]:
@@ -89,13 +94,17 @@ def _local(name: str) -> str:
     return name.removeprefix("codex_py").removeprefix(".")
 
 
-IMPORTS = {name: set(imported_by(tree)) for name, tree in TREES.items()}
-IMPORTS["cli.commands"] |= {
-    module.partition(":")[0]
-    for command in COMMANDS
-    for module in (command.module, *command.members.values())
-    if module and not module.startswith("cli.")
-}
+@cache
+def imports() -> Mapping[str, set[str]]:
+    """What each module of ours imports of us."""
+    found = {name: set(imported_by(tree)) for name, tree in trees().items()}
+    found["cli.commands"] |= {
+        module.partition(":")[0]
+        for command in COMMANDS
+        for module in (command.module, *command.members.values())
+        if module and not module.startswith("cli.")
+    }
+    return found
 
 
 def part(module: str) -> str:
@@ -108,7 +117,7 @@ def layer(module: str) -> int:
 
 def test_imports_point_down_and_siblings_leave_each_other_alone() -> None:
     wrong: list[str] = []
-    for module, imported in IMPORTS.items():
+    for module, imported in imports().items():
         for other in imported:
             if part(module) == part(other):
                 continue
@@ -121,7 +130,7 @@ def test_imports_point_down_and_siblings_leave_each_other_alone() -> None:
 def test_core_is_handed_what_it_needs() -> None:
     wrong = [
         f"{module} imports {other}"
-        for module, imported in IMPORTS.items()
+        for module, imported in imports().items()
         for other in imported
         if part(module) == "core" and part(other) not in CORE_MAY_IMPORT
     ]
@@ -131,7 +140,7 @@ def test_core_is_handed_what_it_needs() -> None:
 def test_frontends_and_commands_know_the_app_and_not_its_parts() -> None:
     wrong = [
         f"{module} imports {other}"
-        for module, imported in IMPORTS.items()
+        for module, imported in imports().items()
         for other in imported
         if part(module) in {"frontends", "commands"}
         and part(other) not in {*FRONTENDS_MAY_IMPORT, part(module)}
@@ -150,7 +159,7 @@ def room(module: str) -> str | None:
 def test_no_frontend_and_no_command_imports_another() -> None:
     wrong = [
         f"{module} imports {other}"
-        for module, imported in IMPORTS.items()
+        for module, imported in imports().items()
         for other in imported
         if part(module) in {"frontends", "commands"}
         and part(other) == part(module)
@@ -169,7 +178,7 @@ def circles() -> list[list[str]]:
     def visit(module: str) -> None:
         number[module] = low[module] = len(number)
         stack.append(module)
-        for other in sorted(IMPORTS.get(module, ())):
+        for other in sorted(imports().get(module, ())):
             if other not in number:
                 visit(other)
                 low[module] = min(low[module], low[other])
@@ -181,7 +190,7 @@ def circles() -> list[list[str]]:
             if len(group) > 1:
                 found.append(sorted(group))
 
-    for module in sorted(IMPORTS):
+    for module in sorted(imports()):
         if module not in number:
             visit(module)
     return found
@@ -193,7 +202,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 def late_imports(module: str) -> Iterator[ast.Import | ast.ImportFrom]:
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    for function in ast.walk(TREES[module]):
+    for function in ast.walk(trees()[module]):
         if isinstance(function, functions):
             for statement in function.body:
                 for node in ast.walk(statement):
@@ -218,10 +227,10 @@ def test_late_imports_are_few_and_say_what_they_cost() -> None:
 
 def test_nothing_but_the_tables_is_loaded_by_name() -> None:
     """A string gives `Any`: a mistake in what is called would be seen by nobody."""
-    assert {m for m, imported in IMPORTS.items() if "app.loading" in imported} == TABLES
+    assert {m for m, imported in imports().items() if "app.loading" in imported} == TABLES
     by_name = {
         (module, name)
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Name | ast.Attribute)
         and (name := node.id if isinstance(node, ast.Name) else node.attr)
