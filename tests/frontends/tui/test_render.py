@@ -2,6 +2,7 @@
 
 import re
 import time
+from itertools import product
 
 import pytest
 from prompt_toolkit.utils import get_cwidth
@@ -23,6 +24,7 @@ from codex_py.protocol.event_items import (
 )
 from codex_py.protocol.events import CommandOutputDelta, ItemStarted
 from tests.frontends.tui.shown import Shown
+from tests.support.searches import sample
 
 HOSTILE = {
     "escapes": "\x1b[2J\x1b]0;title\x07\x1b[31mred\x1b[0m\x9b31m\x90q\x9c " * 20,
@@ -88,8 +90,8 @@ def is_harmless(row: str, width: int) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("width", [3, 20, 60])
+# The texts are no multiple of three, so that a sample has each of them, in one width.
+@pytest.mark.parametrize(("width", "name"), sample([*product([3, 20, 60], HOSTILE)]))
 def test_hostile_text_stays_in_its_rows(name: str, width: int) -> None:
     for item in items(HOSTILE[name]):
         shown = Shown(width, Theme())
