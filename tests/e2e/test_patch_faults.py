@@ -34,7 +34,7 @@ class Place:
         *argv: str,
         limit: Callable[[], None] | None = None,
         stdout: int | IO[bytes] = subprocess.PIPE,
-        real: bool = False,
+        real: bool | None = None,
     ) -> subprocess.Popen[bytes]:
         return start_codex_py(
             argv,

@@ -16,12 +16,15 @@ from tests.support.fork_server import receive_message, send_message
 
 _READ_BY_PYTHON = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_")
 """Begin the names of variables that count when an interpreter starts, and not after that."""
+_FOLDERS = ("PYTHONPATH", "PYTHONSTARTUP")
+"""Those of them that name a folder or a file of the test."""
+_TERMINAL, _MCP = ("codex_py.frontends.tui",), ("codex_py.mcp", "codex_py.frontends.mcp_server")
+"""Parts that some servers do not import. The SDK of MCP takes as long as all the rest."""
 _SERVERS: Final[Mapping[tuple[tuple[str, str], ...], tuple[str, ...]]] = {
-    (): ("codex_py.frontends.tui",),
-    # A run in a terminal. The SDK of MCP takes as long to import as all the rest.
-    (("LANG", "C.UTF-8"),): ("codex_py.mcp", "codex_py.frontends.mcp_server"),
+    (): _TERMINAL,
+    (("LANG", "C.UTF-8"),): _MCP,
 }
-"""The servers: which of these variables each has, and what it does not import."""
+"""The servers for most runs, the second for those in a terminal: which of these variables each has, and what it leaves out."""
 
 
 def start_codex_py(
@@ -34,27 +37,35 @@ def start_codex_py(
     stderr: int | None = subprocess.PIPE,
     terminal: bool = False,
     limit: Callable[[], object] | None = None,
-    real: bool = False,
+    confined: Sequence[str] = (),
+    real: bool | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start `codex-py ARGS`, with this environment and no other variables.
 
     With `terminal`, it leads a session that its standard input controls. `limit` runs in a process of its own, before the
-    program. A run is a fork unless there is a `limit`, it is asked to be `real`, or a variable needs an interpreter of its own.
+    program. `confined` is a command that becomes the one behind it.
+
+    A run is a fork unless there is a `limit`, it is asked to be `real`, or a variable needs an interpreter of its own. If `real` is
+    False, variables are no reason: the interpreter that is forked has them, those aside that name folders.
     """
     words = [os.fspath(arg) for arg in args]
     of_python = tuple(
         sorted(item for item in environment.items() if item[0].startswith(_READ_BY_PYTHON))
     )
+    if real is False:
+        of_python = tuple(item for item in of_python if item[0] not in _FOLDERS)
+    elif of_python not in _SERVERS:
+        real = True
     real = real or limit is not None or "REAL_PROCESSES" in os.environ
-    if not real and of_python in _SERVERS and fork_server.CLONE is not None:
+    if not real and fork_server.CLONE is not None:
         request = {
             "args": words,
             "cwd": str(cwd),
             "environment": dict(environment),
             "terminal": terminal,
         }
-        return _Fork(_server(of_python), request, (stdin, stdout, stderr))
-    argv = [sys.executable, "-m", "codex_py", *words]
+        return _Fork(_server(of_python, tuple(confined)), request, (stdin, stdout, stderr))
+    argv = [*confined, sys.executable, "-m", "codex_py", *words]
     return subprocess.Popen(
         leading_session(argv) if terminal else argv,
         cwd=cwd,
@@ -69,17 +80,19 @@ def start_codex_py(
 
 def leading_session(argv: Sequence[str]) -> list[str]:
     """A command that makes the terminal on its standard input the controlling one of its session, then becomes `argv`."""
-    code = "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); os.execv(sys.argv[1], sys.argv[1:])"
+    code = "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); os.execvp(sys.argv[1], sys.argv[1:])"
     return [sys.executable, "-c", code, *argv]
 
 
 class _Server:
-    def __init__(self, variables: Mapping[str, str], not_imported: Sequence[str]) -> None:
+    def __init__(
+        self, variables: Mapping[str, str], left_out: Sequence[str], confined: Sequence[str]
+    ) -> None:
         self._channel, theirs = socket.socketpair()
         self._turn = threading.Lock()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, fork_server.__file__, *not_imported],
+                [*confined, sys.executable, fork_server.__file__, *left_out],
                 env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", **variables},
                 stdin=theirs.fileno(),
             )
@@ -100,8 +113,10 @@ class _Server:
 
 
 @cache
-def _server(variables: tuple[tuple[str, str], ...]) -> _Server:
-    return _Server(dict(variables), _SERVERS[variables])
+def _server(variables: tuple[tuple[str, str], ...], confined: tuple[str, ...]) -> _Server:
+    few_runs = confined or variables not in _SERVERS
+    left_out = (*_TERMINAL, *_MCP) if few_runs else _SERVERS[variables]
+    return _Server(dict(variables), left_out, confined)
 
 
 class _Fork(subprocess.Popen[bytes]):

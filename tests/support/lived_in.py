@@ -9,7 +9,6 @@ import json
 import os
 import stat
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,6 @@ from codex_py.config.hooks import find_hooks, trust
 from tests.support.program import Outcome, Workplace, environment, jsonl, run_codex_py
 from tests.support.server import ScriptedServer
 
-_DEADLINE_S = 40.0
 _PATH = os.environ["PATH"]
 """Of whoever runs the tests, also while one of them has another."""
 _PROGRAMS = ("bash", "bwrap", "git", "node", "python", "python3", "rg", "sh", "sleep", "uname")
@@ -183,24 +181,25 @@ class World:
         stdin: bytes = b"",
         cwd: Path | None = None,
         variables: Mapping[str, str] | None = None,
+        real: bool = False,
     ) -> subprocess.CompletedProcess[bytes]:
-        """The program with these arguments, to its end."""
-        cwd, variables = cwd or self.cwd, {**self.variables, **(variables or {})}
-        if not self.confined:
-            return run_codex_py(args, self.place.home, cwd, variables, stdin)
-        return subprocess.run(
-            [*self.confined, sys.executable, "-m", "codex_py", *args],
-            cwd=cwd,
-            env=environment(self.place.home, variables),
-            input=stdin,
-            capture_output=True,
-            timeout=_DEADLINE_S,
-            check=False,
+        """The program with these arguments, to its end. If it is `real`, its interpreter starts with all variables."""
+        return run_codex_py(
+            args,
+            self.place.home,
+            cwd or self.cwd,
+            {**self.variables, **(variables or {})},
+            stdin,
+            confined=self.confined,
+            real=real,
         )
 
-    def exec(self, *args: str, variables: Mapping[str, str] | None = None) -> Outcome:
+    def exec(
+        self, *args: str, variables: Mapping[str, str] | None = None, real: bool = False
+    ) -> Outcome:
         """`exec --json` that may write to the folder."""
-        done = self.run("exec", "--json", "-s", "workspace-write", *args, variables=variables)
+        words = ("exec", "--json", "-s", "workspace-write", *args)
+        done = self.run(*words, variables=variables, real=real)
         return Outcome(done.returncode, jsonl(done.stdout), done.stderr.decode())
 
     def ran(self, name: str) -> str:

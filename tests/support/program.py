@@ -23,14 +23,17 @@ def run_codex_py(
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
     *,
-    real: bool = False,
+    confined: Sequence[str] = (),
+    real: bool | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run it to its end. `home` becomes `CODEX_HOME`; `env` comes on top of a bare environment. It is started as by `start_codex_py`.
 
     Raises:
         subprocess.TimeoutExpired: it did not end.
     """
-    program = start_codex_py(args, cwd, environment(home, env), stdin=subprocess.PIPE, real=real)
+    program = start_codex_py(
+        args, cwd, environment(home, env), stdin=subprocess.PIPE, confined=confined, real=real
+    )
     with program:
         try:
             out, err = program.communicate(stdin, _DEADLINE_S)
@@ -133,7 +136,7 @@ class Workplace:
         stdout: int = subprocess.PIPE,
         stderr: int = subprocess.PIPE,
         limit: Callable[[], object] | None = None,
-        real: bool = False,
+        real: bool | None = None,
     ) -> subprocess.Popen[bytes]:
         """The same as `rerun`, not waited for. `limit` runs in the child, before the program."""
         return start_codex_py(

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import pytest
 
+from tests.support.codex_process import start_codex_py
 from tests.support.pty_program import PtyProgram
 
 
@@ -31,18 +32,10 @@ def run_demo(
         "TMPDIR": str(folder / "elsewhere"),
         **variables,
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "codex_py", "demo", *arguments],
-        env=environment,
-        cwd=folder / "elsewhere",
-        input=stdin,
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
-    return subprocess.CompletedProcess(
-        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
-    )
+    words = ["demo", *arguments]
+    with start_codex_py(words, folder / "elsewhere", environment, stdin=subprocess.PIPE) as program:
+        out, err = program.communicate(stdin, timeout=120)
+    return subprocess.CompletedProcess(words, program.returncode, out.decode(), err.decode())
 
 
 def on_terminal(folder: Path, columns: int, **variables: str) -> PtyProgram:
@@ -53,8 +46,7 @@ def on_terminal(folder: Path, columns: int, **variables: str) -> PtyProgram:
         "TERM": "xterm-256color",
         **variables,
     }
-    argv = [sys.executable, "-m", "codex_py", "demo"]
-    return PtyProgram(argv, folder / "elsewhere", environment, columns=columns)
+    return PtyProgram(["demo"], folder / "elsewhere", environment, columns=columns, codex_py=True)
 
 
 def test_the_demo_mends_its_repository_and_says_where_it_is(folder: Path) -> None:

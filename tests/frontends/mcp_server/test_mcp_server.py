@@ -18,9 +18,10 @@ from mcp_types import ElicitResult
 from codex_py.frontends.mcp_server.tools import TOOLS, NewThread, Reply
 from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.codex import CODEX, needs_codex
+from tests.support.codex_process import start_codex_py
 from tests.support.lifeline import Lifeline
-from tests.support.mcp_agent import served, text_of, thread_of
-from tests.support.program import Workplace, environment
+from tests.support.mcp_agent import mcp_server, served, text_of, thread_of
+from tests.support.program import Workplace, environment, run_codex_py
 from tests.support.server import ScriptedServer
 
 DONE = [*ev_message("done"), ev_completed()]
@@ -350,13 +351,9 @@ def test_the_settings_of_a_call_win(place: Workplace) -> None:
 def test_when_it_ends_nothing_is_left(end: str, place: Workplace, line: Lifeline) -> None:
     with ScriptedServer([runs(f"{line.hold} sleep 600")]) as server:
         place.configure(server)
-        with subprocess.Popen(
-            [*PROGRAM, "-s", "danger-full-access"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment(place.home),
-            cwd=place.cwd,
+        words = ["mcp-server", "-s", "danger-full-access"]
+        with start_codex_py(
+            words, place.cwd, environment(place.home), stdin=subprocess.PIPE
         ) as program:
             assert program.stdin
             assert program.stdout
@@ -384,13 +381,8 @@ def test_when_it_ends_nothing_is_left(end: str, place: Workplace, line: Lifeline
 
 
 def test_a_message_that_is_too_long_is_refused_and_costs_no_other(place: Workplace) -> None:
-    with subprocess.Popen(
-        PROGRAM,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(place.home),
-        cwd=place.cwd,
+    with start_codex_py(
+        ["mcp-server"], place.cwd, environment(place.home), stdin=subprocess.PIPE
     ) as program:
         assert program.stdin
         assert program.stdout
@@ -465,11 +457,9 @@ def test_a_question_of_the_model_is_a_form_for_the_client(
         return ElicitResult(action="accept", content={"db": "Two", "db_other": "for now"})
 
     async def main() -> None:
-        parameters = StdioServerParameters(
-            command=PROGRAM[0], args=PROGRAM[1:], env=environment(place.home), cwd=place.cwd
-        )
         callback = answer if can_be_asked else None
-        async with Client(stdio_client(parameters), elicitation_callback=callback) as client:
+        transport = mcp_server([], place.cwd, environment(place.home))
+        async with Client(transport, elicitation_callback=callback) as client:
             result = await client.call_tool("codex", {"prompt": "go", "sandbox": "read-only"})
             assert text_of(result) == "done"
 
@@ -520,15 +510,7 @@ def test_the_agent_calls_itself(place: Workplace, tmp_path: Path) -> None:
 def test_a_wrong_command_line_is_told_before_anything_is_served(
     args: list[str], code: int, words: str, place: Workplace
 ) -> None:
-    done = subprocess.run(
-        [*PROGRAM, *args],
-        input=b"",
-        capture_output=True,
-        env=environment(place.home),
-        cwd=place.cwd,
-        timeout=120,
-        check=False,
-    )
+    done = run_codex_py(["mcp-server", *args], place.home, place.cwd)
     assert (done.returncode, done.stdout) == (code, b"")
     assert words in done.stderr.decode()
     assert b"Traceback" not in done.stderr
