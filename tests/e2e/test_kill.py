@@ -118,11 +118,14 @@ def check_order(items: Sequence[Event], second: str = "quick") -> None:
 
 
 def killed(place: Workplace, server: ScriptedServer, events: int) -> list[Event]:
-    """Run the script, and kill the program when it has shown this many events. Returns all that it has shown."""
+    """Run the script, and kill the program when it has shown this many events. Returns all that it has shown.
+
+    The first of many kills is of a program that is no fork, which a kill ends as it does any process.
+    """
     gate = place.cwd / "gate"
     os.mkfifo(gate)
     place.configure(server, stream_max_retries=1)
-    program = place.start(real=True)
+    program = place.start(real=True if events == 1 else None)
     shown = read(program, events, gate)
     return [*shown, *kill(program)]
 
