@@ -4,6 +4,7 @@ import pytest
 
 from codex_py.execpolicy.script import all_commands, plain_commands
 from codex_py.execpolicy.words import UNKNOWN
+from tests.support.searches import sample
 
 MEGABYTE = 1_000_000
 
@@ -132,27 +133,29 @@ def test_what_is_nested_too_deep_is_not_followed() -> None:
 
 @pytest.mark.parametrize(
     "script",
-    [
-        "(" * 100_000 + "ls" + ")" * 100_000,
-        "$(" * 100_000 + "ls" + ")" * 100_000,
-        "`" * MEGABYTE,
-        "'" * (MEGABYTE + 1),
-        '"' * (MEGABYTE + 1),
-        "\\" * MEGABYTE,
-        "\\\n" * (MEGABYTE // 2),
-        "ls;" * (MEGABYTE // 3),
-        "a'b'" * (MEGABYTE // 4),
-        "a" * MEGABYTE + "$",
-        "echo " + "a " * (MEGABYTE // 2) + ">x",
-        "a | " * (MEGABYTE // 4),
-        "cat <<A " * (MEGABYTE // 8),
-        "bash -c " * (MEGABYTE // 8),
-        "eval " * (MEGABYTE // 5) + "$x",
-        "if " * (MEGABYTE // 3),
-        "\U0001f600" * (MEGABYTE // 4),
-        "x" * (2 * MEGABYTE),
-    ],
-    ids=range(18),
+    sample(
+        [
+            "(" * 100_000 + "ls" + ")" * 100_000,
+            "$(" * 100_000 + "ls" + ")" * 100_000,
+            "`" * MEGABYTE,
+            "'" * (MEGABYTE + 1),
+            '"' * (MEGABYTE + 1),
+            "\\" * MEGABYTE,
+            "\\\n" * (MEGABYTE // 2),
+            "ls;" * (MEGABYTE // 3),
+            "a'b'" * (MEGABYTE // 4),
+            "a" * MEGABYTE + "$",
+            "echo " + "a " * (MEGABYTE // 2) + ">x",
+            "a | " * (MEGABYTE // 4),
+            "cat <<A " * (MEGABYTE // 8),
+            "bash -c " * (MEGABYTE // 8),
+            "eval " * (MEGABYTE // 5) + "$x",
+            "if " * (MEGABYTE // 3),
+            "\U0001f600" * (MEGABYTE // 4),
+            "x" * (2 * MEGABYTE),
+        ]
+    ),
+    ids=sample(range(18)),
 )
 @pytest.mark.timeout(30)
 def test_a_large_script_takes_bounded_time(script: str) -> None:

@@ -21,6 +21,7 @@ from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.plan import plan_undo
 from tests.support.patching import enveloped, killed_at, patch, tree
+from tests.support.searches import sample
 
 ALL_KINDS = (
     *("*** Update File: plain", "-1", "+2", "*** Add File: new/deep/x", "+x"),
@@ -108,7 +109,7 @@ def test_an_undo_that_is_killed_leaves_all_or_nothing(made: Journal):
     assert tree(made.cwd) == old
 
 
-@pytest.mark.parametrize("moment", range(8, 40, 4))
+@pytest.mark.parametrize("moment", sample(range(8, 40, 4)))
 def test_a_recovery_that_is_killed_is_begun_again(made: Journal, moment: int):
     old = tree(made.cwd)
     for second in count():
