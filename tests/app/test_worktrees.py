@@ -329,7 +329,7 @@ def test_a_tree_that_is_written_to_while_it_is_removed_is_kept(repository: Repos
 
 def test_folders_that_are_too_deep_to_be_removed_are_told(repository: Repository) -> None:
     with repository.tree() as tree:
-        deep = "i=0; while [ $i -lt 1500 ]; do mkdir d; cd -P d; i=$((i+1)); done"
+        deep = "i=0; while [ $i -lt 1100 ]; do mkdir d; cd -P d; i=$((i+1)); done"
         script(repository, tree, deep)
     (warning,) = repository.warnings
     assert warning.startswith(f"The git worktree {tree.path} could not be removed: ")

@@ -14,7 +14,7 @@ from codex_py.mcp.settings import ServerSettings, StdioTransport
 from codex_py.mcp.tools import MAX_PAGES
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer, RequestFailed
 from tests.support.lifeline import Lifeline
-from tests.support.mcp import ODD_SERVER, ScriptedElicitor, started
+from tests.support.mcp import ODD_SERVER, ScriptedElicitor, odd_server, started
 
 REPO = Path(__file__).parents[2]
 
@@ -53,15 +53,10 @@ def test_those_that_fail_say_why_and_the_others_work(tmp_path: Path) -> None:
         lost = ServerSettings(
             name="lost", transport=StdioTransport(("sh",), tmp_path / "gone", dict(os.environ))
         )
-        async with started(
-            tmp_path,
-            "dies-at-start",
-            "mute",
-            "unlisted",
-            "fine",
-            others=[absent, lost],
-            startup_timeout_s=2,
-        ) as it:
+        # The others have all the time that a busy machine takes.
+        slow = [odd_server(tmp_path, name, startup_timeout_s=2) for name in ("mute", "unlisted")]
+        others = [absent, lost, *slow]
+        async with started(tmp_path, "dies-at-start", "fine", others=others) as it:
             assert await it.call("fine", "echo") == text("{}")
             assert sorted(it.warnings) == [
                 "MCP server `absent` could not be started: 'nope': No such file or directory",
@@ -405,7 +400,8 @@ from codex_py.mcp.settings import ServerSettings, StdioTransport
 
 async def main():
     transport = StdioTransport(("bash", "-c", sys.argv[1]), Path("/"), {"PATH": sys.argv[2]})
-    async with started(Path(sys.argv[3]), others=[ServerSettings(name="s", transport=transport)]) as it:
+    server = ServerSettings(name="s", transport=transport, startup_timeout_s=120.0)
+    async with started(Path(sys.argv[3]), others=[server]) as it:
         await it.call("s", "echo")
         print("started", flush=True)
         await asyncio.Event().wait()

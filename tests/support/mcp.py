@@ -70,6 +70,16 @@ def odd_command(behaviour: str, log: Path) -> tuple[str, ...]:
     return (sys.executable, "-ES", str(ODD_SERVER), behaviour, str(log))
 
 
+def odd_server(tmp_path: Path, behaviour: str, **settings: Any) -> ServerSettings:
+    """An odd server, named for its behaviour, which notes its messages in the folder."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    command = odd_command(behaviour, tmp_path / "messages")
+    settings.setdefault("startup_timeout_s", 120.0)
+    return ServerSettings(
+        name=behaviour, transport=StdioTransport(command, tmp_path, environment), **settings
+    )
+
+
 def peer_program(name: str) -> str:
     """The path of a server that others have written; the test is skipped where it is not installed."""
     peers = Path(os.environ.get("MCP_PEERS", ""))
@@ -90,10 +100,8 @@ async def started(
     **settings: Any,
 ) -> AsyncGenerator[Started]:
     """Odd servers, each named for its behaviour, and any others."""
-    settings.setdefault("startup_timeout_s", 120.0)
     guardian = Guardian()
     warnings: list[str] = []
-    log = tmp_path / "messages"
 
     def spawn(transport: StdioTransport) -> PipedProcess:
         argv, environment = transport.argv, transport.environment
@@ -104,21 +112,13 @@ async def started(
             settings, spawn=spawn, elicitor=elicitor or DecliningElicitor(), warn=warnings.append
         )
 
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    odd = [
-        ServerSettings(
-            name=behaviour,
-            transport=StdioTransport(odd_command(behaviour, log), tmp_path, environment),
-            **settings,
-        )
-        for behaviour in behaviours
-    ]
+    odd = [odd_server(tmp_path, behaviour, **settings) for behaviour in behaviours]
     servers = McpServers([server(one) for one in (*odd, *others)])
     servers.start()
     try:
         if settle:
             await servers.settled()
-        yield Started(servers, warnings, log)
+        yield Started(servers, warnings, tmp_path / "messages")
     finally:
         await servers.aclose()
         guardian.close()

@@ -15,6 +15,7 @@ from tests.frontends.tui.test_approval import QUESTION, asks, says
 from tests.frontends.tui.test_hooks import states, write_hooks
 from tests.support.program import Workplace
 from tests.support.pty_program import PtyProgram
+from tests.support.searches import sample
 from tests.support.server import ScriptedServer
 
 EMPTY = "Ask codex-py to do anything"
@@ -61,7 +62,7 @@ def runs(command: str) -> list[Event]:
     return [*ev_function_call("call_1", "exec_command", {"cmd": command}), ev_completed()]
 
 
-@pytest.mark.parametrize("type_why", SPEEDS)
+@pytest.mark.parametrize("type_why", sample(SPEEDS))
 def test_a_word_answers_no_panel_of_any_command(
     start: Start, place: Workplace, type_why: Callable[[PtyProgram], None]
 ) -> None:

@@ -266,11 +266,11 @@ def test_long_arguments_in_small_pieces_take_linear_time() -> None:
 @pytest.mark.parametrize("beginning", ["<think>", " "])
 def test_a_long_beginning_in_small_pieces_takes_linear_time(beginning: str) -> None:
     reader = decoder()
-    pieces = [json.dumps(chunk(content=text)) for text in (beginning, *["    "] * 100_000)]
+    pieces = [json.dumps(chunk(content=text)) for text in (beginning, *["    "] * 50_000)]
     start = time.process_time()
     for piece in pieces:
         reader.feed(piece)
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 5
 
 
 def test_a_response_of_endless_calls_ends() -> None:
