@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from codex_py.protocol.extension import Thread as Thread
     from codex_py.protocol.extension import TurnStart as TurnStart
     from codex_py.protocol.extension import TurnStop as TurnStop
-    from codex_py.protocol.extension import UserCommand as UserCommand
     from codex_py.protocol.mcp import Elicitation as Elicitation
     from codex_py.protocol.mcp import ElicitationAnswer as ElicitationAnswer
     from codex_py.protocol.mcp import Elicitor as Elicitor
@@ -69,7 +68,7 @@ _NAMES = {
     "codex_py.protocol.dispatch": "Dispatch ToolContext ToolUse",
     "codex_py.protocol.events": "Event",
     "codex_py.protocol.combined": "combined",
-    "codex_py.protocol.extension": "CommandResult Compaction Extension Feature NewChild OfferedTool Thread TurnStart TurnStop UserCommand",
+    "codex_py.protocol.extension": "CommandResult Compaction Extension Feature NewChild OfferedTool Thread TurnStart TurnStop",
     "codex_py.protocol.mcp": "Elicitation ElicitationAnswer Elicitor",
     "codex_py.protocol.prompts": "Note UserPrompt",
     "codex_py.protocol.stream": "Completed ModelStream Prompt ResponseEvent Usage",

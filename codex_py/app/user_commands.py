@@ -1,6 +1,6 @@
 """Runs the programs of the user that a session waits for: hooks, and what extensions run. LIGHT."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +10,9 @@ from codex_py.app.session_tools import SessionTools
 from codex_py.app.user_programs import Start, user_programs
 from codex_py.core.session import Session
 from codex_py.errors import CodexError, ExitCode, ToolError
-from codex_py.protocol.extension import CommandResult, UserCommand
+from codex_py.protocol.extension import CommandOptions, CommandResult, Script
+
+_MAX_OUTPUT_BYTES = 1 << 20
 
 
 class UserCommands:
@@ -19,22 +21,22 @@ class UserCommands:
         self._tools = tools
         self._runner = None
 
-    async def run(self, session: Session, wanted: UserCommand) -> CommandResult:
+    async def run(self, session: Session, command: Script, how: CommandOptions) -> CommandResult:
         """See `Thread.run_command`."""
         from codex_py.process.bounded import ProgramRunner  # 2 ms
 
         self._runner = runner = self._runner or ProgramRunner()
-        started = self._tools.tools().confined if wanted.sandboxed else self._outside
-        cwd = wanted.cwd or session.settings.cwd
+        started = self._tools.tools().confined if how["sandboxed"] else self._outside
+        cwd = how.get("cwd") or session.settings.cwd
         try:
-            with started(wanted.command, wanted.environment, cwd) as start:
+            with started(command, how.get("environment", {}), cwd) as start:
                 exit_code, stdout, stderr = await runner.run(
                     start.argv,
                     cwd=start.cwd,
                     environment=start.environment,
-                    stdin=wanted.stdin,
-                    timeout_s=wanted.timeout_s,
-                    max_output_bytes=wanted.max_output_bytes,
+                    stdin=how.get("stdin", b""),
+                    timeout_s=how["timeout_s"],
+                    max_output_bytes=how.get("max_output_bytes", _MAX_OUTPUT_BYTES),
                 )
             return CommandResult(exit_code, stdout, stderr)
         except (OSError, ValueError) as error:
@@ -47,7 +49,7 @@ class UserCommands:
             self._runner.close()
 
     def _outside(
-        self, command: str | Sequence[str], environment: Mapping[str, str], cwd: Path
+        self, command: Script, environment: Mapping[str, str], cwd: Path
     ) -> AbstractContextManager[Start]:
         setup = self._setup
         programs = user_programs(setup.config, setup.environment, setup.options.add_dirs)

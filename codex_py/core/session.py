@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from codex_py.core.compact import Compactor
 from codex_py.core.history import past_prompts
@@ -18,13 +18,14 @@ from codex_py.protocol import event_items, events
 from codex_py.protocol.combined import combined
 from codex_py.protocol.extension import (
     ChildThread,
+    CommandOptions,
     CommandResult,
     Extension,
     Feature,
     FeatureT,
     NewChild,
+    Script,
     TurnStart,
-    UserCommand,
 )
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem, estimated_tokens
@@ -54,7 +55,7 @@ class Session:
         handlers: Callable[["Session"], ItemHandlers],
         retries: Callable[[], RetryBudget],
         features: Sequence[Feature],
-        run_command: Callable[["Session", UserCommand], Awaitable[CommandResult]],
+        run_command: Callable[["Session", Script, CommandOptions], Awaitable[CommandResult]],
         open_child: Callable[["Session", NewChild], AbstractAsyncContextManager[ChildThread]],
     ) -> None:
         thread = log.thread
@@ -113,9 +114,9 @@ class Session:
         for text in unsaid:
             self.warn(text)
 
-    async def run_command(self, command: UserCommand) -> CommandResult:
+    async def run_command(self, command: Script, **how: Unpack[CommandOptions]) -> CommandResult:
         """See `Thread`."""
-        return await self._run_command(self, command)
+        return await self._run_command(self, command, how)
 
     def open_child(self, child: NewChild) -> AbstractAsyncContextManager[ChildThread]:
         """See `Thread`."""

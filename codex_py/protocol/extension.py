@@ -13,9 +13,17 @@ Any function may raise a `CodexError`, which ends the turn with that error. Anot
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import (
+    Any,
+    Literal,
+    Protocol,
+    Required,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+)
 
 from codex_py.errors import CodexError, ModelError
 from codex_py.protocol.approval import Approver
@@ -95,23 +103,24 @@ class ParentThread:
     """Of the session that opened it."""
 
 
-@frozen
-class UserCommand:
-    """A program that is run for the user to its end. It does not see the variables that hold keys."""
+class CommandOptions(TypedDict, total=False):
+    """How a program is run for the user."""
 
-    command: str | Sequence[str]
-    """A script for the user's shell, or a program and its arguments."""
-    sandboxed: bool
+    sandboxed: Required[bool]
     """True: in the sandbox, with the variables of the model's commands. False: the program is not taken from a folder that a
     command could write to, and a script finds none there unless the user trusts the project."""
-    timeout_s: float
-    cwd: Path | None = None
-    """Absolute; None: that of the session."""
-    stdin: bytes = b""
-    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    timeout_s: Required[float]
+    cwd: Path | None
+    """Absolute; the default is that of the session."""
+    stdin: bytes
+    environment: Mapping[str, str]
     """Further variables."""
-    max_output_bytes: int = 1 << 20
-    """Of stdout; the middle of a longer one is left out."""
+    max_output_bytes: int
+    """Of stdout, by default 1 MiB; the middle of a longer one is left out."""
+
+
+Script: TypeAlias = str | Sequence[str]
+"""A script for the user's shell, or a program and its arguments."""
 
 
 @frozen
@@ -223,8 +232,9 @@ class Thread(Protocol):
         """End the running turn with an error: its calls are cancelled and answered `aborted: {error}`."""
         ...
 
-    async def run_command(self, command: UserCommand) -> CommandResult:
-        """Run a program. It and all that it started are dead afterwards, also after a cancellation.
+    async def run_command(self, command: Script, **how: Unpack[CommandOptions]) -> CommandResult:
+        """Run a program to its end. It and all that it started are dead afterwards, also after a cancellation. It does not
+        see the variables that hold keys.
 
         Raises:
             CodexError: it cannot be started, or not be confined (`exit_code` 6).

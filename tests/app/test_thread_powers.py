@@ -21,7 +21,6 @@ from codex_py import (
     Session,
     Thread,
     TurnStop,
-    UserCommand,
 )
 from codex_py.protocol.events import AgentEvent
 from tests.app.test_extensions import calls, run, says
@@ -43,7 +42,7 @@ def verify(command: str, retries: int = 3) -> Feature:
 
         async def before_stop(stop: TurnStop) -> Note | None:
             nonlocal failed
-            ran = await thread.run_command(UserCommand(command, sandboxed=True, timeout_s=60))
+            ran = await thread.run_command(command, sandboxed=True, timeout_s=60)
             failed = None if ran.exit_code == 0 else f"{ran.stdout}{ran.stderr}"
             if failed is None or not stop.rounds_left:
                 return None
@@ -66,7 +65,7 @@ def ran(place: Workplace, command: Any, flags: dict[str, Any] | None = None, **h
     async def work(session: Session) -> None:
         (thread,) = threads
         try:
-            results.append(await thread.run_command(UserCommand(command, **how)))
+            results.append(await thread.run_command(command, **how))
         except CodexError as error:
             results.append(error)
 

@@ -15,7 +15,7 @@ from codex_py.errors import ExitCode
 from codex_py.protocol.approval import DENIALS
 from codex_py.protocol.event_items import ErrorItem, FileChange, McpToolCall
 from codex_py.protocol.events import AgentEvent, CallDenied, Event, HookProgress, ItemCompleted
-from codex_py.protocol.extension import Extension, Thread, TurnStart, TurnStop, UserCommand
+from codex_py.protocol.extension import Extension, Thread, TurnStart, TurnStop
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.prompts import Note
 
@@ -109,10 +109,9 @@ class Gates:
     async def _verified(self, thread: Thread, command: str) -> Gate:
         name, timeout_s = f"verify: {command}", self._settings.verify_timeout_s
         thread.emit(HookProgress("Verify", "running", command))
-        wanted = UserCommand(
+        ran = await thread.run_command(
             command, sandboxed=True, timeout_s=timeout_s, max_output_bytes=_SHOWN_BYTES
         )
-        ran = await thread.run_command(wanted)
         code = ran.exit_code
         thread.emit(HookProgress("Verify", "failed" if code else "completed", command))
         if code == 0:

@@ -14,7 +14,7 @@ from codex_py.errors import CodexError
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.calls import shortened
 from codex_py.protocol.events import HookProgress, HookStatus
-from codex_py.protocol.extension import Thread, UserCommand
+from codex_py.protocol.extension import Thread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import as_object, objects, text_field
 from codex_py.protocol.mcp import RequestFailed
@@ -132,14 +132,13 @@ class HookRuns:
 
     async def _run_command(self, hook: Hook, given: bytes) -> Answer:
         try:
-            command = UserCommand(
+            ran = await self._thread.run_command(
                 hook.command,
                 sandboxed=False,
                 timeout_s=hook.timeout_s,
                 stdin=given,
                 environment=hook.environment,
             )
-            ran = await self._thread.run_command(command)
         except CodexError as error:
             return Answer(failure=f"could not be started: {error}")
         if ran.exit_code is None:
