@@ -68,7 +68,8 @@ _NAMES = {
     "codex_py.protocol.dispatch": "Dispatch ToolContext ToolUse",
     "codex_py.protocol.events": "Event",
     "codex_py.protocol.combined": "combined",
-    "codex_py.protocol.extension": "CommandResult Compaction Extension Feature NewChild OfferedTool Thread TurnStart TurnStop",
+    "codex_py.protocol.extension": "CommandResult Compaction Extension Feature NewChild"
+    " OfferedTool Thread TurnStart TurnStop",
     "codex_py.protocol.mcp": "Elicitation ElicitationAnswer Elicitor",
     "codex_py.protocol.prompts": "Note UserPrompt",
     "codex_py.protocol.stream": "Completed ModelStream Prompt ResponseEvent Usage",

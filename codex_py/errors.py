@@ -130,7 +130,8 @@ class PromptRefused(CodexError):
 
 
 class TurnSkipped(PromptRefused):
-    """An extension ends the turn as if it was complete: no further request is sent. The user is warned with the text."""
+    """An extension ends the turn as if it was complete: no further request is sent. The user is warned with the
+    text."""
 
     exit_code = ExitCode.GATE
 
@@ -251,7 +252,8 @@ class CallRefused(ToolError):
 
 
 def nearest(word: str, known: Iterable[str], *, alike: float = 0.6) -> str | None:
-    """The known word that an unknown one may have been meant for. `alike`: at least this share of their letters is common."""
+    """The known word that an unknown one may have been meant for. `alike`: at least this share of their letters is
+    common."""
     from difflib import get_close_matches  # 2 ms
 
     return next(iter(get_close_matches(word, known, n=1, cutoff=alike)), None)

@@ -69,7 +69,8 @@ class Programs:
         raise FileNotFoundError(errno.ENOENT, why, name, None, inside)
 
     def environment(self, environment: Mapping[str, str], *lists: str) -> dict[str, str]:
-        """Remove barred folders from `PATH`, on which scripts find their interpreters, and from further lists of folders."""
+        """Remove barred folders from `PATH`, on which scripts find their interpreters, and from further lists of
+        folders."""
         may_use, changed = self.test(), dict(environment)
         for name in {"PATH", *lists} & environment.keys():
             folders = environment[name].split(os.pathsep)
@@ -100,7 +101,8 @@ def programs_outside(
 
     Args:
         home: `$CODEX_HOME`, absolute.
-        project: a folder of the project, absolute. Work trees around it, and those that they were made from, are barred too.
+        project: a folder of the project, absolute. Work trees around it, and those that they were made from, are barred
+        too.
         writable: further folders that commands may write to, absolute.
     """
     folders = {home / "worktrees", *writable, Path("/tmp"), Path("/var/tmp")}

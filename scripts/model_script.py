@@ -12,7 +12,8 @@ object an output item of any type, or an event (its type begins with `response.`
 them into the API that a request speaks.
 
 A reply that is an object holds the fields of `Reply`: `events`, which are played exactly as they are
-listed and may be those of another API, or `body`, any JSON, of which a string is sent without quotes; and `status`, `headers`, `cut`,
+listed and may be those of another API, or `body`, any JSON, of which a string is sent without quotes; and `status`,
+`headers`, `cut`,
 `chunk_each`, `write_bytes`, `delay_s`. `codex_py/testing/reply.py` says what each does: a stream that
 drips, for one, is `{"events": […], "chunk_each": true, "delay_s": 0.1}`.
 """

@@ -24,7 +24,8 @@ LAYERS = (
     {"__main__"},
     {""},
 )
-"""The last is `codex_py` itself, with the public names. Each imports what is before it; beside it in the same layer only those of the first do."""
+"""The last is `codex_py` itself, with the public names. Each imports what is before it; beside it in the same layer
+only those of the first do."""
 
 CORE_MAY_IMPORT = {"errors", "protocol", "instructions", "filesystem", "core"}
 FRONTENDS_MAY_IMPORT = {

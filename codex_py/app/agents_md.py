@@ -52,9 +52,9 @@ def agents_md(
     """Collect the instructions that apply in the working directory.
 
     The user has one file, in `home`. The project may have one in each of the `folders`, which lead from its
-    `root` (by default the first of them) down to the working directory. `max_bytes` bounds all project files together, and 0 turns them off.
-    The nearest file is the most specific, so it is the last to be cut; a warning and a note in the text say
-    what is missing. A project file that is a link out of the project is left out: it could send the model
+    `root` (by default the first of them) down to the working directory. `max_bytes` bounds all project files together,
+    and 0 turns them off. The nearest file is the most specific, so it is the last to be cut; a warning and a note in
+    the text say what is missing. A project file that is a link out of the project is left out: it could send the model
     any file of the user. What a file imports must be inside the project, or inside `home`.
     """
     warnings: list[str] = []

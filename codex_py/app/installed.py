@@ -1,4 +1,5 @@
-"""Extensions of installed packages: entry points of the group `codex_py.extensions`. Loaded if the configuration names one."""
+"""Extensions of installed packages: entry points of the group `codex_py.extensions`. Loaded if the configuration names
+one."""
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points

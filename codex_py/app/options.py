@@ -27,8 +27,8 @@ Connect: TypeAlias = Callable[[Provider], ModelClient]
 OpenChild: TypeAlias = Callable[
     [Thread, NewChild, Config, str | None], AbstractAsyncContextManager[Session]
 ]
-"""Opens a child of the thread, as `open_session` does, with this configuration; the last is the id of a session to resume.
-A configured feature that is `Inherited` is that of the parent, the others are the child's own."""
+"""Opens a child of the thread, as `open_session` does, with this configuration; the last is the id of a session to
+resume. A configured feature that is `Inherited` is that of the parent, the others are the child's own."""
 
 
 @frozen
@@ -98,6 +98,7 @@ class SessionSetup:
     backend_problems: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     """What a session found out about the backends of the sandbox, for its children; see `PlatformSandbox`."""
     connect: Connect | None = None
-    """Makes a client for another provider of the thread. None while there is no thread: factories of features have it."""
+    """Makes a client for another provider of the thread. None while there is no thread: factories of features have
+    it."""
     open_child: OpenChild | None = None
     """Opens a child session of this one. None in the same cases."""

@@ -1,4 +1,5 @@
-"""The price of a model at a provider. LIGHT: the table of known models is read only if the configuration has no price."""
+"""The price of a model at a provider. LIGHT: the table of known models is read only if the configuration has no
+price."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,9 +11,11 @@ from codex_py.model.known_models import Price, known_model
 
 
 def price_of(config: Config, model: str, provider: str) -> Price | None:
-    """The price in `[model_prices."PROVIDER/MODEL"]`, else in `[model_prices."MODEL"]`, over that of the table; None if unknown.
+    """The price in `[model_prices."PROVIDER/MODEL"]`, else in `[model_prices."MODEL"]`, over that of the table; None if
+    unknown.
 
-    The table has the prices of the providers that make or serve the models: others may ask for more, unless the user says so.
+    The table has the prices of the providers that make or serve the models: others may ask for more, unless the user
+    says so.
     Raises a `ConfigError` if `same_as` names no model of the table.
     """
     full = f"{provider}/{model}"

@@ -70,7 +70,8 @@ async def open_session(
         sink: takes every event; a plain function, which is never awaited.
         environment: None: that of the program.
         approver: decides what the approval policy leaves to the user; None denies it.
-        elicitor: answers the questions of MCP servers and of the model to the user. None: those of servers are declined,
+        elicitor: answers the questions of MCP servers and of the model to the user. None: those of servers are
+        declined,
             and the model is not offered `request_user_input`.
         extensions: see `protocol.extension`; the first is the outermost.
         tools: Python functions that the model may call; see `codex_py.tool`.
@@ -281,8 +282,8 @@ def _image_warning(thread: Thread) -> Extension:
 
 
 class _Warnings:
-    """Collects warnings until there is a thread, then passes them on. Each text is passed on once, to the session or to one
-    of its children."""
+    """Collects warnings until there is a thread, then passes them on. Each text is passed on once, to the session or to
+    one of its children."""
 
     def __init__(
         self, texts: Iterable[str], *, of_parent: Callable[[str], None] | None = None

@@ -24,7 +24,8 @@ _LOAD_AFTER_S = 0.2
 
 
 class SessionTools:
-    """The feature of the tools, and the item handlers. The tools are loaded while the model thinks, or by its first call."""
+    """The feature of the tools, and the item handlers. The tools are loaded while the model thinks, or by its first
+    call."""
 
     def __init__(self, setup: SessionSetup) -> None:
         """Raises a `ConfigError` if a rules file cannot be read or parsed."""

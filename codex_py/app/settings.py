@@ -31,7 +31,8 @@ _COMPACT_AT_PERCENT = 90
 
 
 def selectable_models(config: Config, environment: Mapping[str, str]) -> list[str]:
-    """The models that the user can choose, the configured one first; those of other providers with a key as `provider/model`.
+    """The models that the user can choose, the configured one first; those of other providers with a key as
+    `provider/model`.
 
     Raises:
         ConfigError: the configured catalogue cannot be read.
@@ -78,8 +79,8 @@ def configured_choices(config: Config, add_dirs: Sequence[Path]) -> Choices:
 
 
 def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> TurnSettings:
-    """The settings that follow from a user's choices. Warns of a model that the catalogue does not have, or that seems to
-    name a provider."""
+    """The settings that follow from a user's choices. Warns of a model that the catalogue does not have, or that seems
+    to name a provider."""
     config, chosen = setup.config, choices
     if choices.mode == "plan":
         choices = planning_choices(config, choices)

@@ -27,8 +27,8 @@ _OWN_COMMAND: Final = re.compile(
 def past_items(items: Iterable[EncodedItem]) -> list[event_items.ThreadItem]:
     """The items of a history in its order, with ids of their own: `history_0`, `history_1`, …
 
-    Calls and their outputs become one item, which the tool makes. Items that were not shown live, such as the context, are
-    left out, and so are calls of unknown tools. The `diff` of a patch is the envelope that the model wrote, and its
+    Calls and their outputs become one item, which the tool makes. Items that were not shown live, such as the context,
+    are left out, and so are calls of unknown tools. The `diff` of a patch is the envelope that the model wrote, and its
     paths are those in it, unless the session file has the resulting diff.
     """
     return _Transcript(list(items)).shown

@@ -1,4 +1,5 @@
-"""Starts programs for the user, such as MCP servers, hooks and what prints a key: where they are found, and what they see.
+"""Starts programs for the user, such as MCP servers, hooks and what prints a key: where they are found, and what they
+see.
 
 A repository can hold a program of any name, and modules that an interpreter loads from its working directory.
 The user's configuration means neither by `npx` or `python -m server`. LIGHT.

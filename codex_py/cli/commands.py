@@ -24,7 +24,8 @@ class Command:
     summary: str
     module: str = ""
     """Below `codex_py`. Its function `run_NAME` gets the command line, in the form that `own_options` says, and the
-    environment. It returns the exit code. A `CodexError` that it raises is printed for it. `module:function` names another."""
+    environment. It returns the exit code. A `CodexError` that it raises is printed for it. `module:function` names
+    another."""
     members: Mapping[str, str] = field(default_factory=dict[str, str])
     """The modules of a group of commands, by the word that follows the name; the functions are named for that word."""
     own_options: bool = True

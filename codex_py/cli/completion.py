@@ -20,12 +20,13 @@ from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS
 from codex_py.streams.standard import print_out
 
 _ASK: Final = "--candidates"
-"""`codex-py completion --candidates -- WORD…` prints the completions of the last word, one per line; none for a file."""
+"""`codex-py completion --candidates -- WORD…` prints the completions of the last word, one per line; none for a
+file."""
 _MOST_SESSIONS: Final = 100
 _OF_SESSIONS: Final = {"exec resume", "exec fork", "resume", "fork"}
 
-# They start the word on the line if it is absolute, else the program in an absolute folder of PATH: before Enter, nothing of
-# the working directory may run.
+# They start the word on the line if it is absolute, else the program in an absolute folder of PATH: before Enter,
+# nothing of the working directory may run.
 _BASH: Final = """\
 _codex_py() {
     local program=$1 word

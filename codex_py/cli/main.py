@@ -16,8 +16,8 @@ from codex_py.version import __version__
 
 _OVERRIDES = {"-c", "--config", "--enable", "--disable"}
 _TYPING_MISTAKE = 0.75
-"""How alike a prompt of one word and a command are if it is taken for the command: one letter of four, two of eight, or two
-that changed places. `hello` is less like `help`."""
+"""How alike a prompt of one word and a command are if it is taken for the command: one letter of four, two of eight, or
+two that changed places. `hello` is less like `help`."""
 
 
 def main(argv: Sequence[str]) -> int:

@@ -1,4 +1,5 @@
-"""Keeps what is typed while the terminal session is loaded: not echoed, and with Enter and Ctrl-D as they are. LIGHT."""
+"""Keeps what is typed while the terminal session is loaded: not echoed, and with Enter and Ctrl-D as they are.
+LIGHT."""
 
 import fcntl
 import os

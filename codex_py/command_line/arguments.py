@@ -147,7 +147,8 @@ class Arguments:
     cd: str = option("-C", "--cd", default=".")
     add_dir: Sequence[str] = option("--add-dir", default=(), action="append")
     worktree: str | None = option("--worktree", type=_worktree_name)
-    """The name of a new git worktree to work in; empty for any name. Only `--worktree=NAME` gives it: a word after `--worktree` is the prompt."""
+    """The name of a new git worktree to work in; empty for any name. Only `--worktree=NAME` gives it: a word after
+    `--worktree` is the prompt."""
     with_changes: bool = flag("--with-changes")
     skip_git_repo_check: bool = flag("--skip-git-repo-check")
     trust: bool = flag("--trust")

@@ -34,7 +34,8 @@ class HelpRequested(Exception):
 
 
 def option(*names: str, default: Any = None, **settings: Any) -> Any:
-    """A field of a dataclass that is an option, or a word if it has no names. The settings are those of `add_argument`."""
+    """A field of a dataclass that is an option, or a word if it has no names. The settings are those of
+    `add_argument`."""
     return options({names: settings}, default=default)
 
 

@@ -13,7 +13,8 @@ from codex_py.streams.terminal import aligned, on_one_line
 
 
 def command_parser(*names: str) -> CommandParser:
-    """A parser for `-c`, for switches (`--json`), and for words by their names, which are None where they are missing."""
+    """A parser for `-c`, for switches (`--json`), and for words by their names, which are None where they are
+    missing."""
     parser = CommandParser(Arguments, only={"overrides"})
     for name in names:
         if name.startswith("--"):

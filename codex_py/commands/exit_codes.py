@@ -10,13 +10,17 @@ from codex_py.streams.standard import READER_LEFT, print_json
 MEANINGS: Final[dict[int, str]] = {
     ExitCode.DONE: "done",
     ExitCode.TURN_FAILED: "the turn failed; the folder is neither trusted nor in a git repository; what a command names"
-    " or needs is not there, or in use (a patch, a session, a server, a login); a file could not be read or written; `doctor` found a failure",
-    ExitCode.USAGE: "the command line is wrong: an option; a folder or file that it names, or the session to go on with; no prompt,"
+    " or needs is not there, or in use (a patch, a session, a server, a login); a file could"
+    " not be read or written; `doctor` found a failure",
+    ExitCode.USAGE: "the command line is wrong: an option; a folder or file that it names, or"
+    " the session to go on with; no prompt,"
     " or one that cannot fit into the model's window",
-    ExitCode.GATE: "a gate failed; a hook, or another extension, let no prompt go to the model, or still refused the result after its last round",
+    ExitCode.GATE: "a gate failed; a hook, or another extension, let no prompt go to the"
+    " model, or still refused the result after its last round",
     ExitCode.SCHEMA: "the final answer breaks `--output-schema`",
     ExitCode.DENIED: "something was refused, with `--fail-on denied`",
-    ExitCode.SANDBOX: "nothing on this machine can hold a command (`codex-py sandbox`), or the sandbox refused a call, with `--fail-on sandbox`",
+    ExitCode.SANDBOX: "nothing on this machine can hold a command (`codex-py sandbox`), or the"
+    " sandbox refused a call, with `--fail-on sandbox`",
     ExitCode.PATCH: "a patch does not fit, or not all of it",
     ExitCode.TURN_LIMIT: "the model was not done after `--max-turns` responses, or 1,000 in one turn; or it made the"
     " same call ten times in a row",

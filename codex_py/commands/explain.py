@@ -1,4 +1,5 @@
-"""`codex-py config explain` and `execpolicy check`: where a setting comes from, and what rules decide about a command."""
+"""`codex-py config explain` and `execpolicy check`: where a setting comes from, and what rules decide about a
+command."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,5 @@
-"""`codex-py login` with an API key, `login status` and `logout`: the words, the streams and the exit codes of Codex 0.169."""
+"""`codex-py login` with an API key, `login status` and `logout`: the words, the streams and the exit codes of Codex
+0.169."""
 
 import os
 import re

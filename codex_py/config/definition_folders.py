@@ -1,4 +1,5 @@
-"""The folders that are searched for skills, roles and commands: those of the project, of the user and of plugins. LIGHT.
+"""The folders that are searched for skills, roles and commands: those of the project, of the user and of plugins.
+LIGHT.
 
 They are those of Codex 0.169, of Claude Code and of https://agentskills.io.
 """

@@ -60,7 +60,8 @@ def as_config_error(path: Path, fault: str) -> Generator[None]:
 
 
 def replace_text(path: Path, text: str, *, private: bool = False) -> None:
-    """Replace a file as a whole or not at all; it keeps its mode, unless it must be `private` to the user as a new one is.
+    """Replace a file as a whole or not at all; it keeps its mode, unless it must be `private` to the user as a new one
+    is.
 
     The caller holds the lock of the folder, so no other program uses the temporary name.
 

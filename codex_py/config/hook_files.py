@@ -108,7 +108,8 @@ def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookF
 def _of_project(
     config: Config, texts: Mapping[Path, str], claude: Path | None
 ) -> Iterator[HookFile]:
-    """`claude`: the user's folder for Claude Code, which is not the project's too; None to read none of its settings."""
+    """`claude`: the user's folder for Claude Code, which is not the project's too; None to read none of its
+    settings."""
     # Of the configuration: the session itself may work elsewhere, in a worktree of its own.
     folders = folders_between(config.layers.project_root, config.layers.cwd)
     root = folders[0]
@@ -137,7 +138,8 @@ def _tables(config: Config, *names: str, folder: Path | None = None) -> Iterator
 
 
 def read_events(file: HookFile) -> HookEvents:
-    """What a file defines. No event of a file for Claude Code is misspelt: it may have more of them than are known here.
+    """What a file defines. No event of a file for Claude Code is misspelt: it may have more of them than are known
+    here.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -158,7 +160,8 @@ def read_events(file: HookFile) -> HookEvents:
         plain = name.replace("_", "").lower()
         similar = None if name in _CLAUDE_EVENTS else nearest(plain, _KNOWN)
         hint = f"; did you mean `{_KNOWN[similar]}`?" if similar else "."
-        sentence = f"{_place(file, text or '', name)}: there is no hook event `{dotted([name])}`, so its hooks do not run{hint}"
+        place = f"{_place(file, text or '', name)}: there is no hook event `{dotted([name])}`"
+        sentence = f"{place}, so its hooks do not run{hint}"
         (misspelt if similar and file.claude is None else unsupported).append(sentence)
     return HookEvents(groups, misspelt, unsupported)
 

@@ -12,7 +12,8 @@ def named_provider(layers: Layers, providers: Collection[str]) -> tuple[str, str
     """The provider and the model that the setting `model` names together; None if it is the name of a model alone.
 
     A setting `model_provider` in the same layer or a stronger one leaves the name as it is, and options and `-c` are
-    one layer. A project does not decide where requests go: it names a model of the provider that would be used without it.
+    one layer. A project does not decide where requests go: it names a model of the provider that would be used without
+    it.
 
     Args:
         providers: the ids that a name may begin with.

@@ -1,4 +1,5 @@
-"""Reads the MCP servers of a plugin, which are written as those of Claude Code are, as tables of `config.toml`. LIGHT."""
+"""Reads the MCP servers of a plugin, which are written as those of Claude Code are, as tables of `config.toml`.
+LIGHT."""
 
 import json
 import os

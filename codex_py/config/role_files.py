@@ -1,4 +1,5 @@
-"""Reads the file of one agent role: TOML as Codex has it, or Markdown with front matter as Claude Code has it. LIGHT."""
+"""Reads the file of one agent role: TOML as Codex has it, or Markdown with front matter as Claude Code has it.
+LIGHT."""
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -176,8 +177,8 @@ def _text(value: str | None) -> str | None:
 
 
 def _tools(text: str | None) -> tuple[frozenset[str] | None, bool, list[str]]:
-    """Read `tools: Read, Bash(git:*)`, with or without brackets: the tools, None for all; True if commands may only read;
-    and the names that are not known."""
+    """Read `tools: Read, Bash(git:*)`, with or without brackets: the tools, None for all; True if commands may only
+    read; and the names that are not known."""
     # A pattern without an end takes the rest: without it, the name would allow more.
     names = re.findall(r"[^\s,()\[\]\"']+(?:\([^)]*\)?)?", text or "")
     if text is None or "*" in names:

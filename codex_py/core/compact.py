@@ -180,7 +180,8 @@ class Compactor:
         why = "" if self._problem is None else f" ({self._problem})"
         self._host.warn(
             f"The conversation was shortened without a summary{why}, from about {before} tokens to"
-            f" {self._log.request(settings).estimated_tokens}. Outputs cut: {short.outputs}; turns that lost answers and"
+            f" {self._log.request(settings).estimated_tokens}. Outputs cut: {short.outputs};"
+            " turns that lost answers and"
             f" calls: {short.turns}; prompts cut: {short.prompts}."
         )
         return True

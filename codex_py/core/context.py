@@ -1,6 +1,7 @@
 """The context of a thread: permissions, environment and instructions, first and whenever they changed.
 
-Of a continued thread, whole blocks are sent again, as Codex does, so that only the last block of each kind counts. LIGHT.
+Of a continued thread, whole blocks are sent again, as Codex does, so that only the last block of each kind counts.
+LIGHT.
 """
 
 import json

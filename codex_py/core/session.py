@@ -67,7 +67,8 @@ class Session:
         self.is_resumed = thread.model is not None
         """True if the thread had a session before this one."""
         self.initial_items = thread.read_conversation
-        """Reads the history from before this session, for `thread_items`. Raises a `SessionError` if it cannot be read."""
+        """Reads the history from before this session, for `thread_items`. Raises a `SessionError` if it cannot be
+        read."""
         self.settings = settings
         self.log = log
         self.steered: list[UserPrompt] = []
@@ -91,8 +92,8 @@ class Session:
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
-        """Announce the thread. When left, a turn that still runs is ended as by `abort`, and all later turns are refused
-        with a `RuntimeError`.
+        """Announce the thread. When left, a turn that still runs is ended as by `abort`, and all later turns are
+        refused with a `RuntimeError`.
 
         Raises:
             CodexError: a feature cannot start. Nothing was emitted.
@@ -263,7 +264,8 @@ class Session:
             self.log.send_notes()
 
     def count(self, usage: Usage, last: Usage | None = None) -> None:
-        """Add the tokens that others used for this thread. `last`: those of its own last response, if that has changed."""
+        """Add the tokens that others used for this thread. `last`: those of its own last response, if that has
+        changed."""
         self.log.count(usage, last)
         self.emit(self.token_usage)
 

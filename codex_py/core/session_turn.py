@@ -1,4 +1,5 @@
-"""One turn of a session: from its first event to its last, with its requests from the history and its results into it."""
+"""One turn of a session: from its first event to its last, with its requests from the history and its results into
+it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -36,7 +37,8 @@ class TurnResult:
     denied: bool = False
     """True if a policy, or the user, refused a call."""
     exit_code: int = 0
-    """The exit code that an extension sets for a turn that completed; 3 if one was overridden, see `Extension.before_stop`."""
+    """The exit code that an extension sets for a turn that completed; 3 if one was overridden, see
+    `Extension.before_stop`."""
 
     def raise_for_error(self) -> None:
         """Raises `error`, a `CodexError`, if the turn failed."""
@@ -214,8 +216,8 @@ class SessionTurn:
     async def _be_cancelled(self) -> None:
         """Let the cancellation of `end` arrive, if the turn has awaited nothing since.
 
-        Before Python 3.13, `uncancel` does not take back one that has not arrived: the caller's next `await` would get it.
-        See https://github.com/python/cpython/issues/116720.
+        Before Python 3.13, `uncancel` does not take back one that has not arrived: the caller's next `await` would get
+        it. See https://github.com/python/cpython/issues/116720.
         """
         if self._is_ended:
             await asyncio.sleep(0)

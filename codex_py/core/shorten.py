@@ -1,4 +1,5 @@
-"""Shortens a history without a model: old outputs lose their bodies, then old turns their answers, then prompts are cut."""
+"""Shortens a history without a model: old outputs lose their bodies, then old turns their answers, then prompts are
+cut."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -146,7 +147,8 @@ def _entries(items: Sequence[EncodedItem]) -> list[_Entry]:
 
 
 def _cut(item: EncodedItem, excess: int, min_bytes: int, size: Size) -> EncodedItem:
-    """Cut the texts of an item, then leave out its images, until it is smaller by `excess`. Returns the smallest if that fails."""
+    """Cut the texts of an item, then leave out its images, until it is smaller by `excess`. Returns the smallest if
+    that fails."""
     data: Any = decode_json(item)
     name = "output" if "output" in data else "content"
     body: object = data.get(name)

@@ -40,13 +40,15 @@ async def summary_by_model(host: Host, retries: RetryBudget) -> str:
 
 
 def size_for(failure: ModelError | None) -> Size:
-    """How to measure items after a failure: in bytes if the request had too many of them, else by their place in the window."""
+    """How to measure items after a failure: in bytes if the request had too many of them, else by their place in the
+    window."""
     is_in_bytes = failure is not None and failure.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     return len if is_in_bytes else weight
 
 
 class _Summarising:
-    """The conversation of one compaction. Only the last text of the model is kept, and only `Reconnecting` is emitted."""
+    """The conversation of one compaction. Only the last text of the model is kept, and only `Reconnecting` is
+    emitted."""
 
     ending = None
 

@@ -81,8 +81,8 @@ class ThreadState:
 
 
 class ThreadLog:
-    """Every item is in the session file before it is shown. It has the tokens of the history as well, and what of it was
-    not answered yet.
+    """Every item is in the session file before it is shown. It has the tokens of the history as well, and what of it
+    was not answered yet.
 
     Args:
         context: makes the first items of a new thread, without the base prompt.

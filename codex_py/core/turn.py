@@ -104,7 +104,8 @@ class RetryBudget(Protocol):
 
 @dataclass(slots=True)
 class _Call:
-    """A call of the response. Its completion is shown only after its output is recorded: a kill loses nothing that was shown."""
+    """A call of the response. Its completion is shown only after its output is recorded: a kill loses nothing that was
+    shown."""
 
     call: ToolCall
     place: Place

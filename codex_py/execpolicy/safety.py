@@ -1,7 +1,8 @@
 """Commands that are known to only read, and commands that are known to destroy.
 
 The list is that of Codex 0.169. It leaves out: `uniq` with an output file, `sed` with a second option,
-`-z` among other short options of `rg`, and programs outside the folders of the system, which the model may have written.
+`-z` among other short options of `rg`, and programs outside the folders of the system, which the model may have
+written.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Reads regular files from folders that others may have written to. LIGHT.
 
 A repository can contain a link to any file, and a command can replace a folder by a link at any moment. So a path
-in a project is resolved, its target is checked, and then the target is opened from `/` without following any link: the file
-that is read is the one that was checked. Files of procfs, sysfs and the like are never read: they show our own
+in a project is resolved, its target is checked, and then the target is opened from `/` without following any link: the
+file that is read is the one that was checked. Files of procfs, sysfs and the like are never read: they show our own
 memory and environment.
 """
 

@@ -20,7 +20,8 @@ from codex_py.streams.standard import tell
 def in_folder_of_session(
     arguments: Arguments, target: SessionTarget, environment: Mapping[str, str]
 ) -> Arguments:
-    """Set the working directory to the worktree of the session to resume, if it had one and no option names another place."""
+    """Set the working directory to the worktree of the session to resume, if it had one and no option names another
+    place."""
     if target.resume is None or arguments.cd != "." or arguments.worktree is not None:
         return arguments
     home = codex_home(environment)

@@ -45,7 +45,8 @@ class Connection(asyncio.Protocol):
         rest = memoryview(body)[_PIECE_BYTES:]
         await self._taken(timeout_s)
         while rest:
-            # After an early answer the rest is only buffered: the server may still read it, and then take another request.
+            # After an early answer the rest is only buffered: the server may still read it, and then take another
+            # request.
             size = len(rest) if self._received or self._ended else _PIECE_BYTES
             self._transport.write(rest[:size])
             rest = rest[size:]

@@ -74,8 +74,8 @@ def http_transport(environment: Mapping[str, str]) -> httpx.AsyncBaseTransport:
 class BulkTransport(httpx.AsyncBaseTransport):
     """Direct HTTP/1.1 connections.
 
-    Honours the extensions `SENT` and `timeout` (`connect`, `read`, `write`; seconds without any progress). A request that
-    finds its kept connection closed, before a byte of the answer, is sent once more on a fresh one.
+    Honours the extensions `SENT` and `timeout` (`connect`, `read`, `write`; seconds without any progress). A request
+    that finds its kept connection closed, before a byte of the answer, is sent once more on a fresh one.
 
     Raises:
         httpx.TransportError: as httpx's own transport does; the message is the cause in the words of

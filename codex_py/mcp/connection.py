@@ -1,4 +1,5 @@
-"""The state of one connection to a server, from its opening until it is known why it ended, and the time limits of its requests. LIGHT."""
+"""The state of one connection to a server, from its opening until it is known why it ended, and the time limits of its
+requests. LIGHT."""
 
 import asyncio
 import re

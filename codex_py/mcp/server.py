@@ -180,7 +180,8 @@ class McpServer:
             self._settled.set()
 
     async def _serve(self, connection: ServerConnection) -> str:
-        """Start the server if it is a process, and serve a connection. Returns how it ended, to be read after the name."""
+        """Start the server if it is a process, and serve a connection. Returns how it ended, to be read after the
+        name."""
         transport = self.settings.transport
         if isinstance(transport, HttpTransport):
             end = await self._connect(transport, connection)

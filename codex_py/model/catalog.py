@@ -1,7 +1,8 @@
 """What is known of each model: its window, its tools, what it can be asked for. LIGHT.
 
-`known_models` has those of other makers. Source for OpenAI's: the catalogue that Codex 0.169 carries (`codex debug models --bundled`), and for the older
-models that of 0.80 and 0.98. Models of "code mode" there get plain function tools here.
+`known_models` has those of other makers. Source for OpenAI's: the catalogue that Codex 0.169 carries (`codex debug
+models --bundled`), and for the older models that of 0.80 and 0.98. Models of "code mode" there get plain function tools
+here.
 """
 
 import json

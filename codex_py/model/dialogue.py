@@ -233,7 +233,8 @@ class Dialogue:
 
 
 class CallIds:
-    """The ids of the calls of one dialogue, in its order. `verbatim` ids stay as they are, also where one comes again in another turn."""
+    """The ids of the calls of one dialogue, in its order. `verbatim` ids stay as they are, also where one comes again
+    in another turn."""
 
     def __init__(self, policy: str) -> None:
         self._policy = policy

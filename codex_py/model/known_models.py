@@ -1,4 +1,5 @@
-"""The table of models in `models.toml`: windows, limits, abilities and prices. Read only if someone asks for it. LIGHT."""
+"""The table of models in `models.toml`: windows, limits, abilities and prices. Read only if someone asks for it.
+LIGHT."""
 
 import tomllib
 from collections.abc import Sequence

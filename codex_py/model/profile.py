@@ -23,7 +23,8 @@ class Profile:
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_completion_tokens"
     """Chat: the name of the limit on the output."""
     reasoning: Literal["effort", "object", "thinking", "none"] = "effort"
-    """Chat: how an effort is asked for: `reasoning_effort`, `reasoning: {effort}`, `thinking: {type}`, or not at all."""
+    """Chat: how an effort is asked for: `reasoning_effort`, `reasoning: {effort}`, `thinking: {type}`, or not at
+    all."""
     replay_reasoning: Literal["never", "same_model", "required"] = "same_model"
     """Chat: whether past reasoning is sent again. `required`: every message with calls has some, at least a blank."""
     reasoning_field: str = "reasoning_content"

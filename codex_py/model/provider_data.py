@@ -43,7 +43,8 @@ class Maker:
         return item if self.is_home else {**item, FIELD: {"provider": self.provider}}
 
     def own_data(self, item: JsonObject, model: str | None = None) -> JsonObject | None:
-        """The data of an item that this provider, and this model of it, made; None if another one did. `model`: None is any."""
+        """The data of an item that this provider, and this model of it, made; None if another one did. `model`: None is
+        any."""
         data = item.get(FIELD)
         if not isinstance(data, dict):
             return {} if self.is_home else None
@@ -115,7 +116,8 @@ class GrowingHistory:
     def grow(
         self, items: Sequence[EncodedItem], manner: object = None
     ) -> tuple[bool, Sequence[EncodedItem]]:
-        """True and what the history has gained; False and all of it if it is another one, or translated in another manner."""
+        """True and what the history has gained; False and all of it if it is another one, or translated in another
+        manner."""
         seen, was = self._seen, self._manner
         self._seen, self._manner = list(items), manner
         if manner != was or len(items) < len(seen) or not all(map(is_, seen, items)):

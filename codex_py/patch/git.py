@@ -2,7 +2,8 @@
 
 A repository is data here: whoever wrote its configuration and its hooks is not asked what to run. Text conversions
 cannot be turned off one by one, so only commands are run that use none. Commands that look at files of the work tree
-need a git `without_filters`: git reads a file again, through its filter, if it may have changed since it was checked out.
+need a git `without_filters`: git reads a file again, through its filter, if it may have changed since it was checked
+out.
 https://git-scm.com/docs/git-config
 """
 

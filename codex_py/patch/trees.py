@@ -35,7 +35,8 @@ def aside(git: Git, top: Path) -> Generator[Git]:
 
 
 def work_tree(git: Git, top: Path) -> str:
-    """Write a git tree of all files but ignored ones, submodules and repositories. Returns its id; the index is that tree then.
+    """Write a git tree of all files but ignored ones, submodules and repositories. Returns its id; the index is that
+    tree then.
 
     Raises:
         CodexError: git fails, as it does while a merge has conflicts.

@@ -27,7 +27,8 @@ class ProgramRunner:
         timeout_s: float,
         max_output_bytes: int,
     ) -> tuple[int | None, str, str]:
-        """The exit code, None after the time-out, and what was written to standard output and error. Nothing is left running.
+        """The exit code, None after the time-out, and what was written to standard output and error. Nothing is left
+        running.
 
         Raises:
             OSError, ValueError: the program cannot be started.

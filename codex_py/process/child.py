@@ -1,4 +1,5 @@
-"""Signals the process group of a program and what has left the group, and nobody else. Tells when the program has exited."""
+"""Signals the process group of a program and what has left the group, and nobody else. Tells when the program has
+exited."""
 
 import asyncio
 import os

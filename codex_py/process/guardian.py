@@ -20,8 +20,8 @@ _VARIABLE = "CODEX_PY_PROCESS"
 
 # `+N`: the leader of group N runs. `=N`: it was reaped and members are left; if there is a process N at the end,
 # the id belongs to a stranger. `-N`: nothing is left. At the end of the pipe, all listed groups are killed, and
-# then, if /proc shows environments, every process with our mark, whatever its group. One that calls `execve` just then has
-# no environment for a moment: several looks find it.
+# then, if /proc shows environments, every process with our mark, whatever its group. One that calls `execve` just then
+# has no environment for a moment: several looks find it.
 _SCRIPT = r"""
 trap '' HUP INT QUIT TERM
 running=' ' orphaned=' '

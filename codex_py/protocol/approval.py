@@ -162,7 +162,8 @@ class Approver(Protocol):
 class Approvals:
     """The approvals that the user granted for a session. Tools ask for further ones here.
 
-    Hold `asking` while you ask, so that the user gets one question at a time. A session shares it with its children. Check `granted` again once you hold it:
+    Hold `asking` while you ask, so that the user gets one question at a time. A session shares it with its children.
+    Check `granted` again once you hold it:
     the previous answer may cover this call.
 
     Args:

@@ -36,8 +36,9 @@ ParamsT_contra = TypeVar("ParamsT_contra", contravariant=True)
 class Tool(Protocol[ParamsT_contra]):
     """Something that the model can call.
 
-    A tool may implement `KnowsChanges`, `ShowsRefusals` and `Replayable` as well. `run` emits the thread items of the call itself (started,
-    then completed on every path). After a cancellation it leaves no process running and no file half-written.
+    A tool may implement `KnowsChanges`, `ShowsRefusals` and `Replayable` as well. `run` emits the thread items of the
+    call itself (started, then completed on every path). After a cancellation it leaves no process running and no file
+    half-written.
 
     Raises:
         ToolError: its text becomes the output of the call.

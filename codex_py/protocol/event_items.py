@@ -1,7 +1,7 @@
 """The items of a thread, as events carry them: what the agent said and did.
 
-They are dataclasses, not pydantic models: nothing parses them. Source of the shapes: the items of Codex's JSONL events; fields
-beyond those are additions.
+They are dataclasses, not pydantic models: nothing parses them. Source of the shapes: the items of Codex's JSONL events;
+fields beyond those are additions.
 """
 
 from collections.abc import Mapping, Sequence

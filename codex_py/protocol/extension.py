@@ -107,8 +107,8 @@ class CommandOptions(TypedDict, total=False):
     """How a program is run for the user."""
 
     sandboxed: Required[bool]
-    """True: in the sandbox, with the variables of the model's commands. False: the program is not taken from a folder that a
-    command could write to, and a script finds none there unless the user trusts the project."""
+    """True: in the sandbox, with the variables of the model's commands. False: the program is not taken from a folder
+    that a command could write to, and a script finds none there unless the user trusts the project."""
     timeout_s: Required[float]
     cwd: Path | None
     """Absolute; the default is that of the session."""
@@ -152,8 +152,8 @@ class ChildThread(Protocol):
 @frozen
 class NewChild:
     """A session to open below another one. It has the environment, the connections, the approver, the elicitor and the
-    caller's extensions and tools of that one, which counts its tokens, and emits its warnings, refusals and patches, and its
-    events as `AgentEvent`."""
+    caller's extensions and tools of that one, which counts its tokens, and emits its warnings, refusals and patches,
+    and its events as `AgentEvent`."""
 
     nickname: str
     role: str | None = None
@@ -233,8 +233,8 @@ class Thread(Protocol):
         ...
 
     async def run_command(self, command: Script, **how: Unpack[CommandOptions]) -> CommandResult:
-        """Run a program to its end. It and all that it started are dead afterwards, also after a cancellation. It does not
-        see the variables that hold keys.
+        """Run a program to its end. It and all that it started are dead afterwards, also after a cancellation. It does
+        not see the variables that hold keys.
 
         Raises:
             CodexError: it cannot be started, or not be confined (`exit_code` 6).
@@ -291,13 +291,14 @@ class Extension:
     context: Callable[[Occasion], Sequence[Note]] = lambda _: ()
     """Notes before the first prompt of a session, and again after a compaction has replaced the history."""
     before_prompt: Callable[[UserPrompt], Awaitable[Sequence[Note]]] = _nothing
-    """Notes that follow a prompt, a steered one included. `PromptRefused`: the prompt is not kept, and its turn fails; if
-    the prompt was steered, the user is warned and the turn continues. `TurnSkipped`, here and in `around_turn`: the
+    """Notes that follow a prompt, a steered one included. `PromptRefused`: the prompt is not kept, and its turn fails;
+    if the prompt was steered, the user is warned and the turn continues. `TurnSkipped`, here and in `around_turn`: the
     turn completes instead, with its `exit_code`."""
     before_request: Callable[[], Awaitable[Sequence[Note]]] = _nothing
     """Notes before each request of a turn."""
     before_stop: StopCheck = _nothing
-    """A note continues the turn. Extensions are called in order, and the first note wins. A note after the last round is
+    """A note continues the turn. Extensions are called in order, and the first note wins. A note after the last round
+    is
     overridden: the turn ends, its last event says so, and `exec` exits with 3. Not called after a failure."""
     max_rounds: int = 20
     """How often `before_stop` may continue a turn."""
@@ -308,8 +309,8 @@ class Extension:
     around_session: Callable[[], _Context] = _no_context
     """Entered before `ThreadStarted`. If that raises a `CodexError`, no session is opened and no file written."""
     turn_facts: Callable[[], Mapping[str, Any]] = dict
-    """Fields of the turn's terminal event, called after `around_turn` was left. If the turn completed, `exec` exits with
-    the highest `exit_code`: of our own, that is the most serious."""
+    """Fields of the turn's terminal event, called after `around_turn` was left. If the turn completed, `exec` exits
+    with the highest `exit_code`: of our own, that is the most serious."""
     loaded: Callable[[], object] = lambda: None
     """Called once, when the tools were loaded behind the first request: what takes time to import may begin here."""
     sink: EventSink = lambda _: None

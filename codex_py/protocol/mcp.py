@@ -87,8 +87,8 @@ class Elicitation:
     url: str | None = None
     """An address for the user to visit."""
     questions: tuple[UserQuestion, ...] = ()
-    """The model asks this, and `schema` is a form for it. Answer each by its id, with the label of an option or any other
-    text; a list may have `user_note: TEXT` besides the label. In the form, `ID_other` takes other text."""
+    """The model asks this, and `schema` is a form for it. Answer each by its id, with the label of an option or any
+    other text; a list may have `user_note: TEXT` besides the label. In the form, `ID_other` takes other text."""
 
 
 @frozen

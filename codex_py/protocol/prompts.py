@@ -66,7 +66,8 @@ class Note:
 
 
 def may_be_message(item: EncodedItem) -> bool:
-    """A quick test by the first bytes, which is False for most items of a history: outputs may have megabytes to search."""
+    """A quick test by the first bytes, which is False for most items of a history: outputs may have megabytes to
+    search."""
     return not item.startswith(_NO_MESSAGES)
 
 

@@ -24,8 +24,8 @@ HOME_SECRETS: Final = (
     *("auth.json", ".credentials.json", "codex-py/mcp-logins"),
     *("codex-py/journal", "codex-py/undo"),
 )
-"""Entries of `$CODEX_HOME` that the sandbox hides from commands, if it can: logins, and the files that `undo` keeps, with
-locks that a command could hold so that nothing more is kept."""
+"""Entries of `$CODEX_HOME` that the sandbox hides from commands, if it can: logins, and the files that `undo` keeps,
+with locks that a command could hold so that nothing more is kept."""
 
 
 def spelt_out(name: str) -> str:

@@ -1,7 +1,7 @@
 """The order of a response's items in the history. LIGHT.
 
-An item is written to the session file as soon as it is known, so that a kill loses nothing that was shown. So an output may stand
-before later calls of its response. A `Place` in the line says where the item belongs in the history.
+An item is written to the session file as soon as it is known, so that a kill loses nothing that was shown. So an output
+may stand before later calls of its response. A `Place` in the line says where the item belongs in the history.
 """
 
 from collections.abc import Iterable
@@ -31,8 +31,8 @@ T = TypeVar("T")
 def in_order(items: Iterable[tuple[Place, str, T]]) -> list[T]:
     """The items of one response in the order of the history, without those that must not be sent.
 
-    Providers refuse reasoning without the item that followed it, as after a broken stream. That item is missing too if it was
-    a call of an earlier attempt, which the history already has.
+    Providers refuse reasoning without the item that followed it, as after a broken stream. That item is missing too if
+    it was a call of an earlier attempt, which the history already has.
 
     Args:
         items: each behind its place and its type.

@@ -43,7 +43,8 @@ class FreeformSpec:
 
 @frozen
 class HostedSpec:
-    """A tool that the provider knows by its name: it runs it itself (`web_search`) or has defined its calls (`local_shell`)."""
+    """A tool that the provider knows by its name: it runs it itself (`web_search`) or has defined its calls
+    (`local_shell`)."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])

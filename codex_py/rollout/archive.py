@@ -3,8 +3,8 @@
 The archive is the folder `archived_sessions` of the home. Every thread is locked meanwhile, so none of them is in use.
 The session itself comes last: if the work is interrupted, the same command completes it.
 
-Codex looks for a session where its SQLite database says, and 0.169 would report one that was moved as missing. So that is
-changed too.
+Codex looks for a session where its SQLite database says, and 0.169 would report one that was moved as missing. So that
+is changed too.
 """
 
 import os

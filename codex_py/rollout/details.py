@@ -1,4 +1,5 @@
-"""Reads the settings, prompts, usage and changed files of a session, line by line: the file may be larger than memory."""
+"""Reads the settings, prompts, usage and changed files of a session, line by line: the file may be larger than
+memory."""
 
 import re
 from collections.abc import Mapping

@@ -122,10 +122,11 @@ def context_of(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
-    """The items in the order of the history, changed so that every call has exactly one output and every output its call.
+    """The items in the order of the history, changed so that every call has exactly one output and every output its
+    call.
 
-    An output without a call is left out, and so is a call that is there twice. A call without an output gets one that says `aborted`, after
-    the other outputs of its response: some providers want all calls of a response together,
+    An output without a call is left out, and so is a call that is there twice. A call without an output gets one that
+    says `aborted`, after the other outputs of its response: some providers want all calls of a response together,
     and all outputs after them.
     """
     entries = list(_in_order([entry for entry in entries if not entry.is_damaged]))
@@ -185,7 +186,8 @@ def by_response(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 
 
 def _in_order(entries: Sequence[Entry]) -> Iterator[Entry]:
-    """Put the items of each response in the order of the history. A call without an output gets one that says `aborted`."""
+    """Put the items of each response in the order of the history. A call without an output gets one that says
+    `aborted`."""
     for group in by_response(entries):
         whole = [*group, *_aborted(group)]
         placed = [(each.place, each.type, each) for each in whole if each.place is not None]

@@ -67,7 +67,8 @@ class ThreadLines:
     def __init__(self, path: Path, events: Collection[str] | None = None) -> None:
         """
         Args:
-            events: the types of the `event_msg` lines that are read, None: all. The payload of others may be left out, whether
+            events: the types of the `event_msg` lines that are read, None: all. The payload of others may be left out,
+            whether
                 or not it is damaged.
 
         Raises:

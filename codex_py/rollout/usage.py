@@ -19,7 +19,8 @@ class UsageRow:
     """The tokens that a prompt cost with one model, compactions and subagents included."""
 
     turn: int | None
-    """Counts prompts from 1, steered ones and those taken back included. None: tokens from before the session was copied."""
+    """Counts prompts from 1, steered ones and those taken back included. None: tokens from before the session was
+    copied."""
     prompt: str
     model: str | None
     usage: Usage

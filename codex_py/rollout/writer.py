@@ -235,8 +235,8 @@ def _writing(path: Path, advice: str = "") -> Generator[None]:
 class RolloutEvents:
     """An event sink that writes what the user saw as `event_msg` lines; items are written elsewhere.
 
-    Source: session files of Codex 0.80, and of 0.169 for `task_complete`, without which Codex tells the model of a fork that the last
-    turn was interrupted. `patch_applied` is our own: Codex ignores it.
+    Source: session files of Codex 0.80, and of 0.169 for `task_complete`, without which Codex tells the model of a fork
+    that the last turn was interrupted. `patch_applied` is our own: Codex ignores it.
     """
 
     def __init__(self, write: Callable[[Mapping[str, Any]], None]) -> None:

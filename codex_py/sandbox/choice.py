@@ -42,7 +42,8 @@ class PlatformSandbox:
         home: `$CODEX_HOME`, read-only wherever it lies; its logins are hidden.
         limits: of each command.
         backends: instead of those of this platform, the strongest first. They have their own limits.
-        problems: why a backend does not work here, by its name; None if it works. Filled in, so that others need not try.
+        problems: why a backend does not work here, by its name; None if it works. Filled in, so that others need not
+        try.
     """
 
     def __init__(

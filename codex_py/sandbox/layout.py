@@ -158,7 +158,8 @@ def _real(paths: Iterable[Path], home: Path | None) -> tuple[Path, ...]:
 
 
 def _first_missing(path: str, stay: Sequence[Path]) -> Path | None:
-    """The outermost part of a path that is not there, or an empty folder, save those that `stay`; None if there is none."""
+    """The outermost part of a path that is not there, or an empty folder, save those that `stay`; None if there is
+    none."""
     missing, found = None, Path(path)
     while not os.path.lexists(found):
         missing, found = found, found.parent

@@ -25,7 +25,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Placeholders:
-    """`listed`: the file that lists the placeholders of all agents, made when it is needed; None: they are not listed."""
+    """`listed`: the file that lists the placeholders of all agents, made when it is needed; None: they are not
+    listed."""
 
     def __init__(self, listed: Path | None = None) -> None:
         self._listed = listed

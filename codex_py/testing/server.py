@@ -1,7 +1,7 @@
 """A loopback server that answers requests to a model from a script, and watches them.
 
-The path decides which API it speaks: `…/responses`, `…/chat/completions` (Chat Completions) or `…/messages` (Anthropic).
-The same script is played in each: events of the Responses API are translated, others go out as they are.
+The path decides which API it speaks: `…/responses`, `…/chat/completions` (Chat Completions) or `…/messages`
+(Anthropic). The same script is played in each: events of the Responses API are translated, others go out as they are.
 
 Every request is checked by `Rules`: calls have one output each, and a request begins with the one before it of the same
 thread. What breaks this is answered with status 400, and raised when the server is closed.

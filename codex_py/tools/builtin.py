@@ -28,7 +28,8 @@ def builtin_tools(
     allow_login_shell: bool = True,
     unambiguous_patches: bool = False,
 ) -> Mapping[str, Callable[[], Tool[Any]]]:
-    """Makes each tool of one session by its name, once. `ApplyPatch`, `CommandTool`, `WriteStdin` and `ViewImage` say what the arguments mean."""
+    """Makes each tool of one session by its name, once. `ApplyPatch`, `CommandTool`, `WriteStdin` and `ViewImage` say
+    what the arguments mean."""
 
     @cache
     def apply_patch():

@@ -152,7 +152,8 @@ class CallQueue:
 
     @asynccontextmanager
     async def turn(self, *, parallel: bool) -> AsyncGenerator[None]:
-        """Wait for the turn, which lasts as long as the context. The place in the queue is taken before the first await."""
+        """Wait for the turn, which lasts as long as the context. The place in the queue is taken before the first
+        await."""
         done = asyncio.Event()
         place = (done, parallel)
         before = [event for event, shared in self._ahead if not (parallel and shared)]
@@ -224,9 +225,10 @@ async def _run(use: ToolUse) -> ToolOutput:
 
 
 def _failure(error: ToolError | OSError) -> ToolOutput:
-    if isinstance(error, ToolError):
-        code = error.code
-    else:
-        code = errno.errorcode.get(error.errno or 0, "UnknownError")
+    code = (
+        error.code
+        if isinstance(error, ToolError)
+        else errno.errorcode.get(error.errno or 0, "UnknownError")
+    )
     refusal = error if isinstance(error, CallRefused) else None
     return ToolOutput(str(error), success=False, error_code=code, refusal=refusal)

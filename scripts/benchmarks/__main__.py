@@ -68,8 +68,8 @@ def main() -> None:
 
 
 def _compared(name: str, agents: Sequence[Agent]) -> Sequence[Agent]:
-    """Who takes part: Codex has no `apply` of files, but git has; ways to hold a command, APIs, undo, subagents of a name that is not
-    searched for, and what only we promise of sessions are ours alone."""
+    """Who takes part: Codex has no `apply` of files, but git has; ways to hold a command, APIs, undo, subagents of a
+    name that is not searched for, and what only we promise of sessions are ours alone."""
     if name in {"sandbox", "wires", "agents", "undo", "resume-large", "sessions"}:
         return agents[:1]
     if not name.startswith("patch"):

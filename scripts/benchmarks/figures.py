@@ -23,10 +23,11 @@ class Figure:
 
     def verdict(self, ours: float, peer: float | None) -> str:
         """`ok` or `over`; empty where that cannot be said."""
-        if self.of_peer is not None:
-            limit = None if peer is None else self.of_peer * peer
-        else:
-            limit = self.at_most
+        limit = (
+            (None if peer is None else self.of_peer * peer)
+            if self.of_peer is not None
+            else self.at_most
+        )
         if limit is None:
             return ""
         return "ok" if ours <= limit else "over"

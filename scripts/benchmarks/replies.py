@@ -43,7 +43,8 @@ def call_after(held_s: float) -> list[Script]:
 
 
 def agents_at_once(count: int, held_s: float) -> list[Script]:
-    """A response that starts so many subagents, each of which takes `held_s` seconds; the answer, when all have ended."""
+    """A response that starts so many subagents, each of which takes `held_s` seconds; the answer, when all have
+    ended."""
     spawns = [
         event
         for n in range(count)

@@ -311,7 +311,8 @@ def test_staged_changes_are_compared_with_those_that_were_carried_over(
 
 
 def test_a_tree_that_is_written_to_while_it_is_removed_is_kept(repository: Repository) -> None:
-    """git reads a file of the repository that is a pipe, and so waits for the writer, which writes once the tree is moved."""
+    """git reads a file of the repository that is a pipe, and so waits for the writer, which writes once the tree is
+    moved."""
     pipe = repository.root / ".git" / "info" / "exclude"
     with repository.tree() as tree:
         pipe.unlink(missing_ok=True)

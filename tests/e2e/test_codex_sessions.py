@@ -163,8 +163,8 @@ def test_only_one_program_writes_a_session(place: Workplace) -> None:
         assert silence.reached.wait(120)
         refused = place.rerun("resume", theirs, "and I")
         assert (
-            refused.err
-            == f"Error: session {theirs} is in use by another process; wait until that one has ended, or fork the session\n"
+            refused.err == f"Error: session {theirs} is in use by another process;"
+            " wait until that one has ended, or fork the session\n"
         )
         assert (refused.code, refused.events) == (1, [])
         assert place.rerun("fork", theirs, "and I").messages == ["a copy"]

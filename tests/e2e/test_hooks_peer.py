@@ -1,4 +1,5 @@
-"""The same `hooks.json` with Codex and with this program, each on the same script: what hooks read and what the model gets."""
+"""The same `hooks.json` with Codex and with this program, each on the same script: what hooks read and what the model
+gets."""
 
 import json
 import subprocess

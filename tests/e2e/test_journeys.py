@@ -1,4 +1,5 @@
-"""The journeys of the README, in an empty world and in one that is lived in, and with each sandbox backend of this machine."""
+"""The journeys of the README, in an empty world and in one that is lived in, and with each sandbox backend of this
+machine."""
 
 import asyncio
 import json
@@ -64,7 +65,8 @@ CHANGES_MUCH = f"""
 find . {ALMOST_ALL} -type f -exec /bin/sh -c 'for f; do echo changed >>"$f" || exit 9; done' /bin/sh {{}} +
 find . {ALMOST_ALL} -name '*.key' -exec chmod 640 {{}} + -o -name run.sh -exec chmod -x {{}} +
 if test -d src; then
-  rm src/-dash src/up; mv 'src/with space' src/new; ln -s missing src/up; rm src/new?line.txt; mkdir src/-d; echo x >src/-d/é
+  rm src/-dash src/up; mv 'src/with space' src/new; ln -s missing src/up
+  rm src/new?line.txt; mkdir src/-d; echo x >src/-d/é
   rm vendor/lib/deep/more.c inner/deep/more.c src/notes.txt
 fi
 rm notes.txt || test -d src  # which has another one; Landlock keeps all of a folder with a .git
@@ -462,8 +464,8 @@ def test_a_worktree_of_a_submodule_or_of_a_repository_inside(world: World, insid
 
 
 def as_git_sees(folder: Path) -> dict[str, Any]:
-    """The changes, and files that have some: what a worktree takes along. It leaves out submodules, repositories inside and
-    edits that the index hides; of modes it keeps what git does."""
+    """The changes, and files that have some: what a worktree takes along. It leaves out submodules, repositories inside
+    and edits that the index hides; of modes it keeps what git does."""
     files = ("deleted", "staged", "src", "untracked", "link", "dangling", "binary")
     contents = {
         name: (mode & (stat.S_IFMT(mode) | stat.S_IXUSR), text)

@@ -419,7 +419,10 @@ def test_a_session_prints_on_between_calls(place: Workplace) -> None:
     assert commands(outcome) == [("one\ntwo\n", "completed", 0)]
 
 
-PATCH_RESULT = r"Exit code: 0\nWall time: \d(\.\d)? seconds\nOutput:\nSuccess\. Updated the following files:\nA new\.txt\n"
+PATCH_RESULT = (
+    r"Exit code: 0\nWall time: \d(\.\d)? seconds\nOutput:\n"
+    r"Success\. Updated the following files:\nA new\.txt\n"
+)
 
 
 def heredoc(patch: str) -> str:

@@ -248,7 +248,8 @@ def test_a_pipe_in_place_of_the_index_is_not_waited_for(disk: Disk) -> None:
         *("git clone --template=x y", "git rebase -x ls", "git rebase --exec ls", "git grep -Ols x"),
         *("git log --output=/etc/x", "git bisect run x", "git submodule foreach x", "git difftool -x ls"),
         *("git fetch ext::ls", "git fetch file:///x", "git fetch nested", "git push ./nested/ main"),
-        *("git push --repo=nested", "git fetch bare", "git config core.pager x", "git remote add x y", "git archive --remote=new HEAD", "git fetch --recurse-submodules"),
+        *("git push --repo=nested", "git fetch bare", "git config core.pager x", "git remote add x y"),
+        *("git archive --remote=new HEAD", "git fetch --recurse-submodules"),
         *("git log -p --submodule=diff", "git diff --subm=diff a b"),
     ],
 )  # fmt: skip

@@ -13,8 +13,8 @@ from tests.support.program import Workplace, environment
 
 
 def _program() -> str | None:
-    """What `CODEX_BINARY` names. In place of the script that npm installs, the program that it starts: Node reads arguments
-    as UTF-8, and passes other bytes on changed."""
+    """What `CODEX_BINARY` names. In place of the script that npm installs, the program that it starts: Node reads
+    arguments as UTF-8, and passes other bytes on changed."""
     named = os.environ.get("CODEX_BINARY")
     if named is None:
         return None

@@ -24,7 +24,8 @@ _SERVERS: Final[Mapping[tuple[tuple[str, str], ...], tuple[str, ...]]] = {
     (): _TERMINAL,
     (("LANG", "C.UTF-8"),): _MCP,
 }
-"""The servers for most runs, the second for those in a terminal: which of these variables each has, and what it leaves out."""
+"""The servers for most runs, the second for those in a terminal: which of these variables each has, and what it leaves
+out."""
 
 
 def start_codex_py(
@@ -42,11 +43,11 @@ def start_codex_py(
 ) -> subprocess.Popen[bytes]:
     """Start `codex-py ARGS`, with this environment and no other variables.
 
-    With `terminal`, it leads a session that its standard input controls. `limit` runs in a process of its own, before the
-    program. `confined` is a command that becomes the one behind it.
+    With `terminal`, it leads a session that its standard input controls. `limit` runs in a process of its own, before
+    the program. `confined` is a command that becomes the one behind it.
 
-    A run is a fork unless there is a `limit`, it is asked to be `real`, or a variable needs an interpreter of its own. If `real` is
-    False, variables are no reason: the interpreter that is forked has them, those aside that name folders.
+    A run is a fork unless there is a `limit`, it is asked to be `real`, or a variable needs an interpreter of its own.
+    If `real` is False, variables are no reason: the interpreter that is forked has them, those aside that name folders.
     """
     words = [os.fspath(arg) for arg in args]
     of_python = tuple(
@@ -79,7 +80,8 @@ def start_codex_py(
 
 
 def leading_session(argv: Sequence[str]) -> list[str]:
-    """A command that makes the terminal on its standard input the controlling one of its session, then becomes `argv`."""
+    """A command that makes the terminal on its standard input the controlling one of its session, then becomes
+    `argv`."""
     code = "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); os.execvp(sys.argv[1], sys.argv[1:])"
     return [sys.executable, "-c", code, *argv]
 

@@ -1,9 +1,9 @@
 """A process that has the program loaded and forks for each run: starting Python anew takes three times as long.
 
-Run as a program by `tests.support.codex_process`, with a socket as standard input. A request is a message with the three
-standard descriptors; the answer is the process id. Each run is a child of whoever started the server, which waits for it as
-for any process that it starts itself. Before it forks, the server runs nothing of the program but imports and one
-pure function: the children have no threads and no event loop in common, and no caches that depend on anything.
+Run as a program by `tests.support.codex_process`, with a socket as standard input. A request is a message with the
+three standard descriptors; the answer is the process id. Each run is a child of whoever started the server, which waits
+for it as for any process that it starts itself. Before it forks, the server runs nothing of the program but imports and
+one pure function: the children have no threads and no event loop in common, and no caches that depend on anything.
 """
 
 import ctypes

@@ -1,8 +1,9 @@
-"""Two worlds that a journey runs in: an empty home with a clean repository, and those of somebody who has worked for years.
+"""Two worlds that a journey runs in: an empty home with a clean repository, and those of somebody who has worked for
+years.
 
-In the second are other agents' folders, hooks that rewrite and refuse, a gateway in the environment, an activated virtual
-environment with programs of its own, and a repository with a submodule, a repository inside, changes of every kind, odd
-modes and odd names. Both are built once and copied.
+In the second are other agents' folders, hooks that rewrite and refuse, a gateway in the environment, an activated
+virtual environment with programs of its own, and a repository with a submodule, a repository inside, changes of every
+kind, odd modes and odd names. Both are built once and copied.
 """
 
 import json
@@ -62,8 +63,10 @@ def _skill(name: str) -> str:
 _HOME = {
     ".bash_profile": "export PROFILE_WAS_READ=1\n",
     ".gitconfig": "[user]\n\tname = Ada\n\temail = ada@example.com\n[color]\n\tui = always\n"
-    "[diff]\n\tnoprefix = true\n\texternal = {lookalikes}/git\n\trenames = copies\n[core]\n\texcludesFile = ~/.gitignore\n"
-    "\tpager = {lookalikes}/node\n\teditor = {lookalikes}/node\n\tquotePath = true\n[status]\n\tshowUntrackedFiles = no\n"
+    "[diff]\n\tnoprefix = true\n\texternal = {lookalikes}/git\n\trenames = copies\n"
+    "[core]\n\texcludesFile = ~/.gitignore\n"
+    "\tpager = {lookalikes}/node\n\teditor = {lookalikes}/node\n\tquotePath ="
+    " true\n[status]\n\tshowUntrackedFiles = no\n"
     "[pull]\n\trebase = true\n[commit]\n\tgpgsign = true\n[gpg]\n\tprogram = {lookalikes}/node\n",
     ".gitignore": "*.swp\n.DS_Store\n",
     ".codex/AGENTS.md": "Answer in short sentences.\n",

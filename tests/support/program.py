@@ -26,7 +26,8 @@ def run_codex_py(
     confined: Sequence[str] = (),
     real: bool | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run it to its end. `home` becomes `CODEX_HOME`; `env` comes on top of a bare environment. It is started as by `start_codex_py`.
+    """Run it to its end. `home` becomes `CODEX_HOME`; `env` comes on top of a bare environment. It is started as by
+    `start_codex_py`.
 
     Raises:
         subprocess.TimeoutExpired: it did not end.

@@ -1,4 +1,5 @@
-"""A scripted server that refuses what the real service of each API would refuse. `tests/support/rules` has the rules."""
+"""A scripted server that refuses what the real service of each API would refuse. `tests/support/rules` has the
+rules."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

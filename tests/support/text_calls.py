@@ -1,7 +1,7 @@
 """Calls in the text of an answer, as a model writes them that cannot call tools.
 
-The format is described in `instructions/tools/text_format.md`. It has no ids: those of the script are lost. The tag of the calls is
-the one that the request announces.
+The format is described in `instructions/tools/text_format.md`. It has no ids: those of the script are lost. The tag of
+the calls is the one that the request announces.
 """
 
 import re

@@ -62,7 +62,8 @@ def _contents(found: Sequence[Entry]) -> str:
         f'<li><a href="#prompt-{number}">{escape(line[:_LISTED])}{"…" * (len(line) > _LISTED)}</a></li>'
         for number, line in enumerate(lines, 1)
     )
-    return f'<nav aria-label="Prompts"><details><summary>{len(lines)} prompts</summary><ol>{items}</ol></details></nav>\n'
+    listed = f"<summary>{len(lines)} prompts</summary><ol>{items}</ol>"
+    return f'<nav aria-label="Prompts"><details>{listed}</details></nav>\n'
 
 
 def _conversation(found: Sequence[Entry]) -> Iterator[str]:

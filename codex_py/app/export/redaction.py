@@ -1,6 +1,7 @@
 """Takes keys out of text that leaves the machine.
 
-Found are the values of the user's own keys, and text in the well-known form of one. Other secrets, such as passwords, stay.
+Found are the values of the user's own keys, and text in the well-known form of one. Other secrets, such as passwords,
+stay.
 """
 
 import json

@@ -39,7 +39,10 @@ _WRAP_UP: Final = (
     "<budget>\n{} of this run are used. Start nothing new: leave the work in a state that holds, then answer"
     " with what is done and what is left to do.\n</budget>"
 )
-_REMINDER: Final = "<rollout_budget>\nYou have {} weighted tokens left in the shared session token budget.\n</rollout_budget>"
+_REMINDER: Final = (
+    "<rollout_budget>\nYou have {} weighted tokens left in the shared session"
+    " token budget.\n</rollout_budget>"
+)
 """As Codex 0.169 words it."""
 
 
@@ -121,7 +124,8 @@ class BudgetFeature:
         return self.stopped
 
     def warning(self, ahead: Sequence[Usage], provider: str, model: str) -> str | None:
-        """The usage of the limits that are nearly reached, for the model; None if there are none. See `Meter.is_near`."""
+        """The usage of the limits that are nearly reached, for the model; None if there are none. See
+        `Meter.is_near`."""
         pairs = zip(self.meters, self._prices(provider, model), strict=True)
         near = [meter.state for meter, price in pairs if meter.is_near(price, ahead)]
         limit_s = self.limits.max_time

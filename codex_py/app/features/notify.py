@@ -1,6 +1,7 @@
 """`notify`: starts a program of the user after each completed turn, as Codex does. LIGHT.
 
-Part of the composition root. The last argument of the program is a JSON object with the turn, its prompts and its answer.
+Part of the composition root. The last argument of the program is a JSON object with the turn, its prompts and its
+answer.
 """
 
 import json

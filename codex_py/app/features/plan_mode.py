@@ -23,7 +23,10 @@ _PoliciesT = TypeVar("_PoliciesT", Choices, ToolContext)
 _TOOL: Final = "request_user_input"
 _TAG: Final = "<collaboration_mode>"
 _HARMLESS_INPUT: Final = {"", "\x03"}
-_REFUSED: Final = "{} is refused: nothing is changed in Plan mode. Put it into the plan; the user decides when to begin."
+_REFUSED: Final = (
+    "{} is refused: nothing is changed in Plan mode. Put it into the plan; the"
+    " user decides when to begin."
+)
 
 
 def planning_choices(config: Config, choices: Choices) -> Choices:

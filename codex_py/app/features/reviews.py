@@ -1,7 +1,7 @@
 """Reviews: a turn that a child session answers, which reads a change and cannot change anything.
 
-The turn is one as any other: its prompt names what is reviewed, and its answer is in the history, so that the user can say
-"mend the first one". The model of the thread is not asked.
+The turn is one as any other: its prompt names what is reviewed, and its answer is in the history, so that the user can
+say "mend the first one". The model of the thread is not asked.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping

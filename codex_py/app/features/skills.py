@@ -1,4 +1,5 @@
-"""Skills: the model is told of them, gets the text of those that a prompt names, and keeps it through a compaction. LIGHT.
+"""Skills: the model is told of them, gets the text of those that a prompt names, and keeps it through a compaction.
+LIGHT.
 
 The messages are those of Codex 0.169, the rules in `instructions/skills.md` our own.
 """
@@ -119,7 +120,8 @@ class SessionSkills:
         return kept[::-1]
 
     def _loaded(self, items: Sequence[EncodedItem]) -> dict[str, Note]:
-        """The texts of skills by path: of those that the model was given, the latest first, then of those that it read."""
+        """The texts of skills by path: of those that the model was given, the latest first, then of those that it
+        read."""
         loaded: dict[str, Note] = {}
         for text in context_texts(_BODY, items):
             path = text.partition("<path>")[2].partition("</path>")[0]

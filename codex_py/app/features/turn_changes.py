@@ -1,7 +1,7 @@
 """Records what each turn changes, for undo and for the `diff` of the turn's last event. LIGHT.
 
-Patches and commands of subagents belong to the turn of the session at the top, unless they have a work tree of their own.
-What a command in the background changes after a turn has ended belongs to the next turn that runs a command.
+Patches and commands of subagents belong to the turn of the session at the top, unless they have a work tree of their
+own. What a command in the background changes after a turn has ended belongs to the next turn that runs a command.
 """
 
 import asyncio
@@ -27,7 +27,8 @@ _MAX_SHARE: Final = 0.1
 
 
 class TurnChanges:
-    """Records the changes of turns. With `features.undo = false`, and without gates, there is only the diff of patches."""
+    """Records the changes of turns. With `features.undo = false`, and without gates, there is only the diff of
+    patches."""
 
     def __init__(self, setup: SessionSetup, top: "TurnChanges | None" = None) -> None:
         """`top`: the feature of the session at the top; None if this is it."""
@@ -66,7 +67,8 @@ class TurnChanges:
         match event:
             case FilesPatched(files=files, entry=entry):
                 self._loaded().patched(files, entry)
-            # A command changes files from its start to its end: not while an approval is waited for, and also after its call.
+            # A command changes files from its start to its end: not while an approval is waited for, and also after its
+            # call.
             case ItemStarted(CommandExecution(id=item)) if self._records:
                 self._top._begin_life((self, item))
             case ItemCompleted(CommandExecution(id=item)) if self._records:
@@ -122,7 +124,8 @@ class TurnChanges:
     async def look(self) -> tuple[Sequence[PatchedFile], str, object]:
         """The changes of the turn so far, their diff, and the state of the work tree now.
 
-        The state equals a later one if no file has changed in between; None if nobody can tell, as while something runs.
+        The state equals a later one if no file has changed in between; None if nobody can tell, as while something
+        runs.
         """
         recorder = self._loaded()
         async with self._lock:

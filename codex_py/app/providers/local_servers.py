@@ -1,4 +1,5 @@
-"""Finds the model servers of this machine, and the models that they list. Only `--oss` and `codex-py providers` ask them."""
+"""Finds the model servers of this machine, and the models that they list. Only `--oss` and `codex-py providers` ask
+them."""
 
 import json
 import time

@@ -37,7 +37,8 @@ def git_in(git: Git, path: Path) -> Git:
 
 
 def unsaved_work(git: Git, path: Path, carried: Sequence[str] = ()) -> str:
-    """Name work of a worktree that is nowhere else, such as "changes"; empty if there is none. Ignored files do not count.
+    """Name work of a worktree that is nowhere else, such as "changes"; empty if there is none. Ignored files do not
+    count.
 
     A stash made there counts too, although it stays: nobody would look for it in the repository.
 
@@ -56,7 +57,8 @@ def unsaved_work(git: Git, path: Path, carried: Sequence[str] = ()) -> str:
 
 
 def ignored_files(git: Git, path: Path) -> list[str]:
-    """Ignored files and folders, without those that tools rebuild, such as `node_modules`. Relative. Raises a `CodexError`."""
+    """Ignored files and folders, without those that tools rebuild, such as `node_modules`. Relative. Raises a
+    `CodexError`."""
     ignored = ("--others", "--ignored", "--exclude-standard", "--directory")
     names = git.names(path, "ls-files", "-z", *ignored)
     return [name for name in names if _REBUILT.isdisjoint(name.split("/"))]

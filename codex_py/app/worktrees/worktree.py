@@ -43,7 +43,8 @@ class Worktree:
     """What `carry_over` returned; empty if no changes of the original were carried over."""
 
     def unsaved(self) -> str:
-        """Name what is in it and nowhere else, such as "changes"; empty if there is nothing. Runs git for some 10 ms."""
+        """Name what is in it and nowhere else, such as "changes"; empty if there is nothing. Runs git for some 10
+        ms."""
         if not self.path.is_dir():
             return ""
         try:

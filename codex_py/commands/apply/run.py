@@ -161,7 +161,8 @@ def _refuse_outside(plan: PatchPlan, root: Path) -> None:
         names = ", ".join(map(str, refused[:_MAX_NAMED]))
         more = f" and {len(refused) - _MAX_NAMED} more" if len(refused) > _MAX_NAMED else ""
         raise PatchError(
-            f"outside of {root}, or protected (.codex, .agents, .aws there, any .git, also as other systems spell it): {names}{more}",
+            f"outside of {root}, or protected (.codex, .agents, .aws there, any .git, also as"
+            f" other systems spell it): {names}{more}",
             kind="refused",
         )
 

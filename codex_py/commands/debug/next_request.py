@@ -33,7 +33,8 @@ async def next_request(
     environment: Mapping[str, str],
     starts_servers: bool,
 ) -> tuple[Sequence[Any], Any]:
-    """Build the first request of a turn, and print the warnings of the session. If the history is full, that is the request for its summary. Hooks do not run.
+    """Build the first request of a turn, and print the warnings of the session. If the history is full, that is the
+    request for its summary. Hooks do not run.
 
     Returns the items that the model would see, in the form of the Responses API whatever the provider's API is;
     and the JSON of the request, in the provider's API.

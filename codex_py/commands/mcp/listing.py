@@ -1,4 +1,5 @@
-"""`codex-py mcp list` and `get`: the tables and the JSON of Codex 0.169; and `test`, which starts one server as a session would."""
+"""`codex-py mcp list` and `get`: the tables and the JSON of Codex 0.169; and `test`, which starts one server as a
+session would."""
 
 import asyncio
 import shlex

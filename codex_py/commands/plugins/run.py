@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -115,7 +115,7 @@ def _description(config: Config, plugin: Plugin, environment: Mapping[str, str])
     yield "It tells the model:"
     roles, skills = find_roles(config, environment), find_skills(config, environment)
     texts = [
-        f"agent {role.name}, with {'all tools' if role.tools is None else ', '.join(sorted(role.tools)) or 'no tools'}: {role.description}"
+        f"agent {role.name}, with {_named_tools(role.tools)}: {role.description}"
         for role in roles.found.values()
         if role.source in plugin.agents
     ]
@@ -174,3 +174,7 @@ def _agreed() -> bool:
 
 def _unknown(name: str) -> CodexError:
     return CodexError(f"there is no plugin {name!r}; see `codex-py plugin list`", code="plugin")
+
+
+def _named_tools(tools: Collection[str] | None) -> str:
+    return "all tools" if tools is None else ", ".join(sorted(tools)) or "no tools"

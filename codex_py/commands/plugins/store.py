@@ -131,7 +131,8 @@ def _fetched(address: str, ref: str, git: "_Git") -> PluginSource:
 
 
 def _blobs(listing: bytes) -> Iterator[tuple[str, str, int, bool]]:
-    """The files of `ls-tree -r -l -z`: path, name of the object, size, and True for programs. Submodules are left out."""
+    """The files of `ls-tree -r -l -z`: path, name of the object, size, and True for programs. Submodules are left
+    out."""
     for line in listing.split(b"\0")[:-1]:
         head, _, path = line.partition(b"\t")
         mode, kind, name, size = head.decode().split()

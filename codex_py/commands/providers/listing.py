@@ -95,7 +95,8 @@ def listed_models_of_all(config: Config) -> Sequence[ListedModel]:
 
 
 def catalogue_of_codex(config: Config, *, bundled: bool) -> dict[str, Any]:
-    """`{"models": […]}`, as Codex has it: that of the configuration, or of this program where there is none or `bundled`.
+    """`{"models": […]}`, as Codex has it: that of the configuration, or of this program where there is none or
+    `bundled`.
 
     Raises:
         ConfigError: the configured catalogue cannot be read.

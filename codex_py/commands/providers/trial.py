@@ -1,4 +1,5 @@
-"""Tries what a provider's API can do, with a few tiny requests, for `codex-py providers test` and `doctor --provider`."""
+"""Tries what a provider's API can do, with a few tiny requests, for `codex-py providers test` and `doctor
+--provider`."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -152,7 +153,10 @@ def advice(error: CodexError, provider: Provider) -> str | None:
         case "connection" | "timeout":
             return f"Look at `base_url`, and whether a server runs there: {provider.shown_url}"
         case "not_found" | "redirect" | "unexpected_status":
-            return f"Look at `base_url`, which usually ends in /v1, and at `wire_api`: {provider.shown_url} is asked in `{provider.wire_api}`."
+            return (
+                "Look at `base_url`, which usually ends in /v1, and at `wire_api`:"
+                f" {provider.shown_url} is asked in `{provider.wire_api}`."
+            )
         case "model_not_found" | "not_found_error":
             return "Look at the name of the model."
         case "authentication" | "invalid_api_key" | "authentication_error" if provider.env_key:

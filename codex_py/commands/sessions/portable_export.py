@@ -1,8 +1,8 @@
 """Exports sessions as files that can be continued in another folder, by another user, or on another machine.
 
-Such a file has JSON lines and is not compressed: a header with the name of the session and the changes since the last commit,
-then the lines of the session file. Paths of this machine are placeholders in it, which begin with a mark that no text
-can contain by chance, and keys are taken out.
+Such a file has JSON lines and is not compressed: a header with the name of the session and the changes since the last
+commit, then the lines of the session file. Paths of this machine are placeholders in it, which begin with a mark that
+no text can contain by chance, and keys are taken out.
 """
 
 import os
@@ -45,7 +45,8 @@ def export_portable(path: Path, environment: Mapping[str, str], file: BinaryIO) 
     notes: list[str] = []
     if meta.history_base is not None:
         raise SessionError(
-            f"the file of {meta.id} has only the end of a fork of Codex; export a copy of it, made with `codex-py exec fork {meta.id}`"
+            f"the file of {meta.id} has only the end of a fork of Codex; export a copy of it,"
+            f" made with `codex-py exec fork {meta.id}`"
         )
     redact = Redactor(environment, home)
     mark = f"codex-portable-{secrets.token_hex(16)}"
@@ -80,7 +81,8 @@ def export_portable(path: Path, environment: Mapping[str, str], file: BinaryIO) 
 
 
 def map_strings(value: Any, change: Callable[[str], str]) -> Any:
-    """Change every string in a JSON value, also the keys of objects and strings in the arguments of calls, which are JSON."""
+    """Change every string in a JSON value, also the keys of objects and strings in the arguments of calls, which are
+    JSON."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):

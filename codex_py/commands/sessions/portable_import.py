@@ -1,4 +1,5 @@
-"""Imports the files of `commands.sessions.portable_export`. They may come from anybody: they are checked and bounded, and no path in them is used."""
+"""Imports the files of `commands.sessions.portable_export`. They may come from anybody: they are checked and bounded,
+and no path in them is used."""
 
 import os
 import re

@@ -1,4 +1,5 @@
-"""`codex-py sessions list`, `show` and `search`, `cost`; `archive`, `unarchive` and `delete`, with the messages of Codex."""
+"""`codex-py sessions list`, `show` and `search`, `cost`; `archive`, `unarchive` and `delete`, with the messages of
+Codex."""
 
 import argparse
 import json

@@ -39,7 +39,8 @@ class ThreadConfigs:
         profile: str | None = None,
         table: Mapping[str, Any] | None = None,
     ) -> Config:
-        """The configuration of a thread in a folder, relative to the server's own; the `table` wins over all other settings.
+        """The configuration of a thread in a folder, relative to the server's own; the `table` wins over all other
+        settings.
 
         Raises:
             CodexError: it cannot be used, it allows more than the ceiling, or there is no such folder.
@@ -79,7 +80,8 @@ class NewThread(BaseModel):
     compact_prompt: str | None = _optional("What a long conversation is summed up with.")
 
     def settings(self, configs: ThreadConfigs, *, has_user: bool) -> Config:
-        """The configuration of the thread: the arguments on top of the server's command line. Raises as `configs.config`."""
+        """The configuration of the thread: the arguments on top of the server's command line. Raises as
+        `configs.config`."""
         ceiling = configs.ceiling
         table: dict[str, Any] = {}
         for key, value in (self.config or {}).items():

@@ -283,7 +283,8 @@ class Conversation:
     async def _wait_for_servers(
         self, missing: Callable[[], Sequence[str]], settled: Awaitable[None]
     ) -> None:
-        """Wait until all MCP servers have started or failed, or the user gives up. The status shows which are missing."""
+        """Wait until all MCP servers have started or failed, or the user gives up. The status shows which are
+        missing."""
         self._servers = servers = asyncio.ensure_future(settled)
         self._surface.status.waiting_for = missing
         self._surface.screen.changed()

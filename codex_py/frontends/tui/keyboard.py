@@ -194,7 +194,8 @@ def raw_mode(keyboard: Input) -> Generator[None]:
             keyboard.vt100_parser.expect_cooked()
         yield
     if modes is not None:
-        # What is typed from here on is for the shell, which must find its lines whole. `take_keyboard` gives back the rest.
+        # What is typed from here on is for the shell, which must find its lines whole. `take_keyboard` gives back the
+        # rest.
         modes[0] |= termios.ICRNL
         modes[3] |= termios.ICANON | termios.ECHO
         with suppress(termios.error):

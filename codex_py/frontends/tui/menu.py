@@ -1,4 +1,5 @@
-"""Lists of which one row is selected: the answers to a question, what a picker finds, what is offered below the composer."""
+"""Lists of which one row is selected: the answers to a question, what a picker finds, what is offered below the
+composer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -33,8 +33,8 @@ T = TypeVar("T")
 _WORD_S = 0.3
 """Between the letters of a word that is being typed there is less."""
 _SLOW_WORD_S = 0.8
-"""The same for one who types slowly. Only questions of the agent are so many that waiting longer is a burden, unless the
-answer lasts."""
+"""The same for one who types slowly. Only questions of the agent are so many that waiting longer is a burden, unless
+the answer lasts."""
 _BY_ARROWS = "The arrows and Enter answer; text goes to your prompt"
 _FIELD_ROWS = 6
 _MARGIN = len("> 1. ")

@@ -1,4 +1,5 @@
-"""`!COMMAND`: a command that the user runs directly, without sandbox and without approval, and without keys of providers.
+"""`!COMMAND`: a command that the user runs directly, without sandbox and without approval, and without keys of
+providers.
 
 It is shown as the agent's commands are, and the model is told of it, in the words of Codex.
 """

@@ -28,7 +28,8 @@ class AnthropicHistory:
     called: Sequence[str]
     """Names of the tools in it."""
     may_think: bool
-    """False if the message with the last calls has no thinking block: then a request that asks for thinking is refused."""
+    """False if the message with the last calls has no thinking block: then a request that asks for thinking is
+    refused."""
 
     def encoded(self, *, last_marks: int) -> list[bytes]:
         """The messages as JSON. The last ones get a mark for the cache, each at its last block."""

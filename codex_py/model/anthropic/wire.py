@@ -37,7 +37,8 @@ class AnthropicWire(ProfiledWire):
         return AnthropicMessages(self._maker)
 
     def body(self, prompt: Prompt) -> bytes:
-        """The request as JSON: settings, tools, system blocks and messages, in the order in which the provider caches them."""
+        """The request as JSON: settings, tools, system blocks and messages, in the order in which the provider caches
+        them."""
         history = self._messages.of(prompt)
         choice = prompt.tool_choice
         max_tokens = prompt.max_output_tokens or _MAX_TOKENS

@@ -1,7 +1,7 @@
 """Turns the chunks of a streamed chat completion into `ResponseEvent`s, as servers really send them.
 
-Specification: https://platform.openai.com/docs/api-reference/chat-streaming. Servers repeat names and ids, leave out the
-index of a call, send arguments whole or in pieces, and name the reason of the end as they like.
+Specification: https://platform.openai.com/docs/api-reference/chat-streaming. Servers repeat names and ids, leave out
+the index of a call, send arguments whole or in pieces, and name the reason of the end as they like.
 """
 
 from typing import Any, cast

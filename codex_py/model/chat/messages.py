@@ -24,8 +24,8 @@ class ChatMessages:
         self._dialogue = Dialogue(maker, profile.tool_ids)
 
     def of(self, prompt: Prompt) -> list[bytes]:
-        """The messages as JSON. Templates of local models take one system message, and that first; all that a program said
-        later comes from the user."""
+        """The messages as JSON. Templates of local models take one system message, and that first; all that a program
+        said later comes from the user."""
         images = prompt.abilities.images and not self._profile.text_content_only
         turns = list(self._dialogue.of(prompt.input, prompt.model, images=images))
         texts = [prompt.instructions] if prompt.instructions else []

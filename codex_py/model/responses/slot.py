@@ -228,7 +228,8 @@ class Slot:
         return any(known.get(f) and item.get(f) and known[f] != item[f] for f in fields)
 
     def has_id_of(self, item: JsonObject) -> bool | None:
-        """True if the slot is closed and its item has the type and call id, or else id, of this one; None without ids."""
+        """True if the slot is closed and its item has the type and call id, or else id, of this one; None without
+        ids."""
         if self.item is None or self.kind != kind_of_item(item):
             return False
         for field in ("call_id", "id"):

@@ -147,8 +147,8 @@ class _RecordedStream(httpx.AsyncByteStream):
 class ReplayTransport(httpx.AsyncBaseTransport):
     """Answers from a tape, in its order, and refuses a request that differs from the recorded one.
 
-    Both requests are compared without what changes with time, place and machine. Where the recorded answer names the working
-    directory of the recording, it names that of the request instead.
+    Both requests are compared without what changes with time, place and machine. Where the recorded answer names the
+    working directory of the recording, it names that of the request instead.
     """
 
     def __init__(self, path: Path) -> None:

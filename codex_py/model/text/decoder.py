@@ -24,7 +24,8 @@ _SPACING = re.compile(r"\\[nrt]|[\\\s]")
 """White space and escapes: JSON within a result has more of them than what it quotes."""
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 _MARKS = ("<tool", "<function", "<invoke", "<|", "<｜", "[TOOL_CALLS]")
-"""How a line with markup begins. Nothing after it is shown as it streams; what turns out to be text comes with the item."""
+"""How a line with markup begins. Nothing after it is shown as it streams; what turns out to be text comes with the
+item."""
 
 
 class TextToolsDecoder:
@@ -46,8 +47,8 @@ class TextToolsDecoder:
         self._is_in_line = False
         """The beginning of the line was shown."""
         self._held: list[stream.ResponseEvent] = []
-        """Messages with calls: their ids are made up here, so a call of a response that breaks off and is repeated would run
-        twice. They wait for the end of the response."""
+        """Messages with calls: their ids are made up here, so a call of a response that breaks off and is repeated
+        would run twice. They wait for the end of the response."""
 
     @property
     def finished(self) -> bool:
@@ -120,7 +121,8 @@ class TextToolsDecoder:
         return parse_item(self._maker.marked(fields))
 
     def _is_quoted(self, block: str) -> bool:
-        """Whether the model was told all lines of the block: a result may have their numbers or the signs of a diff between them."""
+        """Whether the model was told all lines of the block: a result may have their numbers or the signs of a diff
+        between them."""
         return all(_plain(line) in self._told for line in block.splitlines())
 
     @cached_property

@@ -1,8 +1,8 @@
 """Calls of tools within the text of a message, for models that cannot call them otherwise.
 
-A block begins with `<TAG name="NAME">` and ends with `</TAG>`, each at the start of a line. Its body is the raw input of
-a freeform tool, or a JSON object with the arguments of a function. Blocks within code fences are text. The tag differs from session to
-session, so that no file or result can have a block that is a call when the model quotes it.
+A block begins with `<TAG name="NAME">` and ends with `</TAG>`, each at the start of a line. Its body is the raw input
+of a freeform tool, or a JSON object with the arguments of a function. Blocks within code fences are text. The tag
+differs from session to session, so that no file or result can have a block that is a call when the model quotes it.
 """
 
 import json
@@ -38,7 +38,8 @@ UNTAGGED = "[tag]"
 """Stands for the tag of the session in what others tell the model."""
 FORMAT_REMINDER = (
     "Write a call as a block, with both tags on lines of their own:\n\n"
-    f'<{UNTAGGED} name="exec_command">\n{{"cmd": "ls -l"}}\n</{UNTAGGED}>\n\nWhat you only quote belongs into a code fence.'
+    f'<{UNTAGGED} name="exec_command">\n{{"cmd": "ls -l"}}\n</{UNTAGGED}>\n\n'
+    "What you only quote belongs into a code fence."
 )
 """The one text in which the model sees the tag instead."""
 
@@ -113,7 +114,8 @@ def read_message(text: str, specs: Specs, tag: str, is_quoted: IsQuoted) -> Read
 
     Args:
         tag: a pattern for the tag of calls. A block with another one is no call.
-        is_quoted: says of a block whether the model may have it from a file or a result. Such a block is no mistake either.
+        is_quoted: says of a block whether the model may have it from a file or a result. Such a block is no mistake
+        either.
     """
     calls: list[TextCall] = []
     rest: list[str] = []
@@ -150,8 +152,8 @@ def read_message(text: str, specs: Specs, tag: str, is_quoted: IsQuoted) -> Read
 
 
 def _block_end(text: str, start: int, tag: str) -> tuple[int, int, bool]:
-    """The ends of a block's body and of its closing tag, and whether another block begins before that. Some servers stop at the closing
-    tag, and leave it out."""
+    """The ends of a block's body and of its closing tag, and whether another block begins before that. Some servers
+    stop at the closing tag, and leave it out."""
     other = re.compile(rf"^<{tag}\b[^>\n]*>", re.MULTILINE).search(text, start)
     limit = other.start() if other is not None else len(text)
     for closing in (rf"\n?^</{tag}>", rf"</{tag}>", r"\n?^</tool>", "</tool>"):

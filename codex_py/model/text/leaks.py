@@ -1,7 +1,7 @@
 """Calls in the markup of other model families, which servers without the right parser leave in the text.
 
-Sources: the chat templates of Hermes and Qwen (`<tool_call>`, `<function=…>`), gpt-oss (Harmony), DeepSeek (`tool▁calls`
-and DSML), Kimi (`tool_calls_section`) and Mistral (`[TOOL_CALLS]`).
+Sources: the chat templates of Hermes and Qwen (`<tool_call>`, `<function=…>`), gpt-oss (Harmony), DeepSeek
+(`tool▁calls` and DSML), Kimi (`tool_calls_section`) and Mistral (`[TOOL_CALLS]`).
 """
 
 import json
@@ -28,7 +28,8 @@ _ASIDE = re.compile(r"[ \t]*(?:>|[-*+#] |\d+[.)] )| {4}|\t")
 def leaked_calls(
     text: str, fences: Sequence[tuple[int, int]], is_quoted: Callable[[str], bool]
 ) -> tuple[list[Found], str, bool]:
-    """The calls that a text ends with, the text before them, and whether a block cannot be read: then nothing is called.
+    """The calls that a text ends with, the text before them, and whether a block cannot be read: then nothing is
+    called.
 
     Markup is only talked about if more text follows it, or if it is in a fence, a quotation, a list or backticks.
 
@@ -68,8 +69,8 @@ def leaked_calls(
 
 
 def _between(opening: str, text: str, closing: str) -> Iterator[tuple[re.Match[str], str]]:
-    """The openings that are closed, each with what is between. Looks no further behind one that nothing closes: the time
-    would grow with the square of the text."""
+    """The openings that are closed, each with what is between. Looks no further behind one that nothing closes: the
+    time would grow with the square of the text."""
     openings, closings = re.compile(opening), re.compile(closing)
     place = 0
     while (start := openings.search(text, place)) and (end := closings.search(text, start.end())):
@@ -109,7 +110,8 @@ def _harmony(text: str) -> Iterator[Found]:
 
 
 def _deepseek(text: str) -> Iterator[Found]:
-    """`<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME` and a JSON fence; newer models leave the kind and the fence out."""
+    """`<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME` and a JSON fence; newer models leave out
+    the kind and the fence."""
     for body in re.findall(
         r"<｜tool▁call▁begin｜>(.*?)(?:<｜tool▁call▁end｜>|\Z)", text, re.DOTALL
     ):
@@ -210,4 +212,5 @@ _FAMILIES: Sequence[tuple[str, str, Callable[[str], Iterator[Found]]]] = (
     ),
     (r"^\[TOOL_CALLS\]", r"\[TOOL_CALLS\].*?(?=\[TOOL_CALLS\]|</s>|\Z)", _mistral),
 )
-"""How the markup of each family begins (with `^` only at the start of a line), the pattern of a call, and what reads it."""
+"""How the markup of each family begins (with `^` only at the start of a line), the pattern of a call, and what reads
+it."""

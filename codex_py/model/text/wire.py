@@ -108,7 +108,8 @@ class TextToolsWire:
         return list(self._items)
 
     def _without_tag(self, item: EncodedItem) -> EncodedItem:
-        """A command knows the id of the session, and so its tag: what the model reads and may quote does not have it."""
+        """A command knows the id of the session, and so its tag: what the model reads and may quote does not have
+        it."""
         if b'"role":"assistant"' in item:
             return item
         text = item.replace(self._tag.encode(), UNTAGGED.encode())

@@ -23,7 +23,8 @@ _CHANGED = ("diff-index", "-z", "--ignore-submodules=dirty", "HEAD")
 
 
 def work_tree_diff(git: Git, root: Path) -> str:
-    """The difference in git's format, for people; empty where there is none. Takes and raises what `work_tree_changes` does."""
+    """The difference in git's format, for people; empty where there is none. Takes and raises what `work_tree_changes`
+    does."""
     changes, unread = work_tree_changes(git, root)
     named = (f"Not shown, because it is too large or cannot be read: {name}\n" for name in unread)
     return git_diff(changes, root) + "".join(named)

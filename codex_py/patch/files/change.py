@@ -66,7 +66,8 @@ class FileChange:
     temporary: str = ""
     """A name in the same directory under which it is written, to be renamed."""
     aside: str | None = None
-    """Path to which what was there is renamed; None if it is overwritten. Unlinked in the end, unless in the journal."""
+    """Path to which what was there is renamed; None if it is overwritten. Unlinked in the end, unless in the
+    journal."""
     digest: str | None = None
     """Of new contents that are not kept, in an entry read back."""
 

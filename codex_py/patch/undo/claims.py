@@ -1,4 +1,5 @@
-"""Tells whether an undo would take back what others did: other sessions in the folder, or whoever switched the branch."""
+"""Tells whether an undo would take back what others did: other sessions in the folder, or whoever switched the
+branch."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,7 +12,8 @@ from codex_py.patch.undo.running_turns import running_turns
 
 
 def contested(known: Entries, undone: Sequence[Entry]) -> dict[str, str]:
-    """By path why it may have been changed by somebody else, as far as there is evidence of it. `undone`: with contents."""
+    """By path why it may have been changed by somebody else, as far as there is evidence of it. `undone`: with
+    contents."""
     found: dict[str, str] = {}
     for entry in undone:
         if entry.turn is None:
@@ -27,7 +29,8 @@ def contested(known: Entries, undone: Sequence[Entry]) -> dict[str, str]:
 
 
 def sessions_at_work(journal: Journal, undone: Sequence[Entry]) -> set[str]:
-    """The ids of other sessions whose turns run since before the end of one of these, and may have changed its files."""
+    """The ids of other sessions whose turns run since before the end of one of these, and may have changed its
+    files."""
     turns = [(entry, entry.turn) for entry in undone if entry.turn is not None]
     return {
         running.thread_id

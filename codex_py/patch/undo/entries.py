@@ -85,7 +85,8 @@ class Entries:
         raise CodexError("there is nothing to redo", code="nothing_to_redo")
 
     def turns_to(self, number: int, thread_id: str | None = None) -> list[int]:
-        """The entries of a session's turns from the last one back to the turn `number`, the newest first; see `plan_undo`.
+        """The entries of a session's turns from the last one back to the turn `number`, the newest first; see
+        `plan_undo`.
 
         Args:
             thread_id: of the session; None takes the session of the newest turn of `done_here`.

@@ -133,7 +133,8 @@ class TurnRecorder:
             recover_turns(self._home, self._cwd, self._environment, self._snapshots)
 
     def copy(self) -> None:
-        """Copy the work tree, and record what has changed since the last copy. If that fails, `undo_problem` says why."""
+        """Copy the work tree, and record what has changed since the last copy. If that fails, `undo_problem` says
+        why."""
         if self._running is not None:
             with suppress(SnapshotError, OSError):
                 self._add_copy()
@@ -236,7 +237,8 @@ class TurnRecorder:
         self._net.add(file for file in files if file.path not in seen)
 
     def _written_by_others(self) -> dict[str, bytes | None]:
-        """Contents by path that undos, and patches of other sessions and of `codex-py apply`, left since the turn began."""
+        """Contents by path that undos, and patches of other sessions and of `codex-py apply`, left since the turn
+        began."""
         found: dict[str, bytes | None] = {}
         for number in sorted(self._journal.numbers()):
             if number > self._known_entries and number not in self._patches:

@@ -104,7 +104,8 @@ class NotificationListener:
         kernel.system_call("ioctl", self.descriptor, _IS_WAITING, call.id)
 
     def answer(self, call: PendingCall, *, error: int = 0, flags: int = 0) -> None:
-        """Let the call succeed, or fail with an error number. `flags`: 0 or `CONTINUE`, which leaves it to the kernel."""
+        """Let the call succeed, or fail with an error number. `flags`: 0 or `CONTINUE`, which leaves it to the
+        kernel."""
         words = bytes(8) + (-error).to_bytes(4, "little", signed=True) + flags.to_bytes(4, "little")
         try:
             kernel.system_call("ioctl", self.descriptor, _ANSWER, call.id + words)

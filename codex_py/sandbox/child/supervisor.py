@@ -231,4 +231,5 @@ CALLS = {
     "futimesat": (Supervisor.set_times, (0, 1, 2, _NONE, _MICRO)),
     "utimensat": (Supervisor.set_times, (0, 1, 2, 3, _NANO)),
 }
-"""The method for a call, and which arguments of the call it gets; from `_CWD` on, constants that stand for missing ones."""
+"""The method for a call, and which arguments of the call it gets; from `_CWD` on, constants that stand for missing
+ones."""

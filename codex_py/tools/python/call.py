@@ -105,7 +105,8 @@ class PythonTool:
 
 
 async def _in_thread(function: Callable[[], Any]) -> Any:
-    """Call a function in a daemon thread: it cannot fill the pool of the loop, and the program can exit before it ends."""
+    """Call a function in a daemon thread: it cannot fill the pool of the loop, and the program can exit before it
+    ends."""
     # Not the exception itself: a future takes no StopIteration.
     ended: Future[tuple[Any, BaseException | None]] = Future()
     # The function ends, even if nobody waits for it any more.

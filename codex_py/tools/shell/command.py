@@ -217,7 +217,8 @@ class CommandTool:
     def _in_shell(
         self, script: str, login: bool | None = None, shell: str | None = None
     ) -> list[str]:
-        """The argv that runs a script in a shell. `login`: what the model asked for; None leaves it to the configuration."""
+        """The argv that runs a script in a shell. `login`: what the model asked for; None leaves it to the
+        configuration."""
         if login and not self.allow_login:
             raise ToolError(
                 "login shell is disabled by config; omit `login` or set it to false.",

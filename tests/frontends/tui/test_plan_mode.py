@@ -27,7 +27,10 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 SIZES = [(120, 30), (80, 24), (40, 12)]
 ON = "Plan mode \u00b7 gpt-5.5"
 OFFER = "Implement this plan?"
-PLAN = "Before it.\n\n<proposed_plan>\n# The plan\n\nIt has **two** steps.\n\n- one\n- two\n\n```python\nx = 1\n```\n</proposed_plan>\n\nAfter it."
+PLAN = (
+    "Before it.\n\n<proposed_plan>\n# The plan\n\nIt has **two** steps.\n\n- one\n- two\n\n"
+    "```python\nx = 1\n```\n</proposed_plan>\n\nAfter it."
+)
 QUESTIONS = {
     "questions": [
         {

@@ -1,7 +1,7 @@
 """What Anthropic's Messages API refuses.
 
-Specification: https://docs.anthropic.com/en/api/messages. Two messages of one role in a row, which it merges, are refused
-too, as by gateways that speak it.
+Specification: https://docs.anthropic.com/en/api/messages. Two messages of one role in a row, which it merges, are
+refused too, as by gateways that speak it.
 """
 
 import re
@@ -247,7 +247,8 @@ def _cacheable(body: JsonObject) -> Iterator[JsonObject]:
 
 
 class Signatures(dict[str, str]):
-    """What a server gave out, read from the streams that it sends: the thinking of each signature, and an empty text for the data of each redacted block."""
+    """What a server gave out, read from the streams that it sends: the thinking of each signature, and an empty text
+    for the data of each redacted block."""
 
     def read(self, stream: bytes) -> None:
         """Remember those of a response of Anthropic's API."""

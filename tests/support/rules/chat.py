@@ -1,7 +1,7 @@
 """What servers of Chat Completions refuse.
 
-Specification: https://platform.openai.com/docs/api-reference/chat/create. Some of the rules are not OpenAI's own: servers
-that have the same API are stricter in places, and what suits all of them is what is asked for here.
+Specification: https://platform.openai.com/docs/api-reference/chat/create. Some of the rules are not OpenAI's own:
+servers that have the same API are stricter in places, and what suits all of them is what is asked for here.
 """
 
 from collections.abc import Iterator, Sequence

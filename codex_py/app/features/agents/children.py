@@ -106,7 +106,8 @@ class Children:
         return news
 
     async def end_turn(self, *, is_interrupted: bool) -> None:
-        """Children at work are stopped with a turn that is interrupted. They end with one that is not, as commands do."""
+        """Children at work are stopped with a turn that is interrupted. They end with one that is not, as commands
+        do."""
         if self._setup.options.keep_commands and not is_interrupted:
             return
         busy = [child for child in self._below() if child.is_busy]

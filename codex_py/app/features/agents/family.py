@@ -37,8 +37,9 @@ class Family:
 def taking_turns(turns: Mapping[Path, asyncio.Lock], inner: Dispatch) -> Dispatch:
     """Let calls that change files take turns across a session and its children, as they do within a session.
 
-    Calls in other working directories do not wait for each other. A call waits for its turn while it holds its place in the
-    queue of its session. Nobody can wait for each other: a tool that waits for a child changes no file, and takes no turn.
+    Calls in other working directories do not wait for each other. A call waits for its turn while it holds its place in
+    the queue of its session. Nobody can wait for each other: a tool that waits for a child changes no file, and takes
+    no turn.
 
     Args:
         turns: one for each working directory, for all sessions together.

@@ -90,8 +90,8 @@ def _named(config: Config, role: Role, model: str) -> tuple[str, str]:
 
 
 class RoleLimits:
-    """A feature of the subagent and of those that it starts: no other tools than those of the role are offered, and calls of
-    others are refused. It is inside of all that offer tools."""
+    """A feature of the subagent and of those that it starts: no other tools than those of the role are offered, and
+    calls of others are refused. It is inside of all that offer tools."""
 
     def __init__(self, role: Role) -> None:
         self._role = role

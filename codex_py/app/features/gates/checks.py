@@ -43,8 +43,8 @@ def judge_changes(
 
 
 def changed_in(pattern: str, names: Iterable[str]) -> Iterator[str]:
-    """Return the names that a pattern means, as in `.gitignore`: without a slash a name at any depth, and a folder with all
-    that is in it. `*` matches slashes too: a pattern that forbids should rather forbid too much."""
+    """Return the names that a pattern means, as in `.gitignore`: without a slash a name at any depth, and a folder with
+    all that is in it. `*` matches slashes too: a pattern that forbids should rather forbid too much."""
     wanted = pattern.strip("/")
     patterns = [wanted, f"{wanted}/*"]
     if "/" not in pattern.rstrip("/"):
@@ -55,7 +55,8 @@ def changed_in(pattern: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def changed_lines(diff: str) -> int | None:
-    """Count the added and removed lines of a diff that we wrote; None if it leaves a text out. Binary files count as one."""
+    """Count the added and removed lines of a diff that we wrote; None if it leaves a text out. Binary files count as
+    one."""
     count = old = new = 0
     for line in diff.split("\n"):
         if old <= 0 and new <= 0:

@@ -72,7 +72,8 @@ class HookedCalls:
         return output if given is None else await self._after(given, output)
 
     async def _after(self, given: dict[str, Any], output: ToolOutput) -> ToolOutput:
-        """Run the `PostToolUse` hooks of a call that did its work, or of a command that has ended, with any exit code."""
+        """Run the `PostToolUse` hooks of a call that did its work, or of a command that has ended, with any exit
+        code."""
         if output.error_code is not None:
             return output
         name = given["tool_name"]
@@ -147,7 +148,8 @@ def _response(name: str, output: ToolOutput) -> Any:
 
 
 def _rewritten(use: ToolUse, updated: Mapping[str, Any]) -> ToolUse:
-    """The call with the input that a hook gave it. If that does not fit the tool, the call must not run as it was either."""
+    """The call with the input that a hook gave it. If that does not fit the tool, the call must not run as it was
+    either."""
     try:
         if (field := _COMMAND_FIELDS.get(use.tool.name)) is None:
             return replace(use, params=use.tool.params.model_validate(dict(updated)))

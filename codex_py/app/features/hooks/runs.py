@@ -231,8 +231,8 @@ def _input(thread: Thread, event: str) -> dict[str, Any]:
 def matches(matcher: str | None, names: Sequence[str]) -> bool:
     """True if the matcher accepts one of the names.
 
-    Letters, digits, `_` and `|` alone are a list of exact names; anything else is a valid regular expression, unanchored.
-    None, `""` and `*` accept everything.
+    Letters, digits, `_` and `|` alone are a list of exact names; anything else is a valid regular expression,
+    unanchored. None, `""` and `*` accept everything.
     """
     if not matcher or matcher == "*":
         return True

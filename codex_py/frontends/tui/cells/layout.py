@@ -1,4 +1,5 @@
-"""The layout of cells: a sign and a body beside it, long text folded to its ends, and nothing in it that steers a terminal.
+"""The layout of cells: a sign and a body beside it, long text folded to its ends, and nothing in it that steers a
+terminal.
 
 Styles are names of the theme, and signs are Unicode: `Renderer` knows what the terminal makes of them.
 """

@@ -86,7 +86,8 @@ async def _show_hooks(context: CommandContext, _: str) -> None:
 
 
 async def _look_through(context: CommandContext, hooks: Hooks, *, only_new: bool = False) -> Hooks:
-    """Show hooks and let the user decide on each, until none is left or the user leaves. Returns all hooks as they are then."""
+    """Show hooks and let the user decide on each, until none is left or the user leaves. Returns all hooks as they are
+    then."""
     panels, at = context.surface.panels, 0
     while shown := hooks.to_review if only_new else hooks.found:
         rows = [

@@ -1,4 +1,5 @@
-"""Commands for the conversation as a whole: begin, go on with another, go back, make room, name; and for its changes."""
+"""Commands for the conversation as a whole: begin, go on with another, go back, make room, name; and for its
+changes."""
 
 import asyncio
 import os

@@ -149,8 +149,9 @@ async def _skills(context: CommandContext, _: str) -> None:
 
 async def _ps(context: CommandContext, _: str) -> None:
     now = time.monotonic()
+    shell = context.surface.screen.theme.shell
     lines = [
-        f"{duration(int(now - since)):>8}  {' '.join(script_of(command, context.surface.screen.theme.shell).split())[:500]}"
+        f"{duration(int(now - since)):>8}  {' '.join(script_of(command, shell).split())[:500]}"
         for command, since in context.surface.status.commands.values()
     ]
     context.transcript.notice("\n".join(lines) or "No command is running.")

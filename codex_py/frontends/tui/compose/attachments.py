@@ -1,8 +1,8 @@
 """Pastes and images in a prompt, and the programs that put them there: an editor, the clipboard, one that pastes paths.
 
 In a text that is being written, each paste and each image is one character. So they are moved over, deleted and brought
-back as one, whatever keys do it. `expand` gives the text for the model, and `shown` the label of such a character on the
-screen, where `Display` puts it.
+back as one, whatever keys do it. `expand` gives the text for the model, and `shown` the label of such a character on
+the screen, where `Display` puts it.
 """
 
 import errno

@@ -1,8 +1,8 @@
 """Tells who may have changed a file last, from the times in which calls and hooks of the session ran.
 
-All times are those of the file system: a file that never gets a name says what time it is there. So neither the clock nor
-its resolution has to be that of this machine. They are compared with `st_ctime`, which nobody can set. Where there are no
-files without names (NFS, macOS), nobody can tell.
+All times are those of the file system: a file that never gets a name says what time it is there. So neither the clock
+nor its resolution has to be that of this machine. They are compared with `st_ctime`, which nobody can set. Where there
+are no files without names (NFS, macOS), nobody can tell.
 """
 
 import os
@@ -85,7 +85,8 @@ class Lives:
         return Writer.UNSURE if was_possible and not is_exact else Writer.ANOTHER
 
     def _statuses(self, path: Path) -> list[os.stat_result]:
-        """Of the root, and each entry below it on the way to the path, as far as they are there. No link is followed."""
+        """Of the root, and each entry below it on the way to the path, as far as they are there. No link is
+        followed."""
         found = [self._root.lstat()]
         for entry in (*reversed(path.parents), path):
             if entry.is_relative_to(self._root) and entry != self._root:

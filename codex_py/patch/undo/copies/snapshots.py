@@ -56,7 +56,8 @@ class Snapshot:
 
 @dataclass(slots=True)
 class _State:
-    """The last copy, as the file `state` of the store has it. Paths are relative to the root, folders end in a slash."""
+    """The last copy, as the file `state` of the store has it. Paths are relative to the root, folders end in a
+    slash."""
 
     tree: str = ""
     modes: dict[str, int] = field(default_factory=dict[str, int])
@@ -221,7 +222,8 @@ class Snapshots:
         return self.store.run(*words, is_on_its_own=True).decode().strip()
 
     def _untracked(self, state: _State) -> dict[str, int]:
-        """The files that are not in the index, with how large they may be. Brings the folders of the state up to date."""
+        """The files that are not in the index, with how large they may be. Brings the folders of the state up to
+        date."""
         words = ("-i", "--directory", "--no-empty-directory")
         ignored = self._names(*_UNTRACKED, *words)
         state.ignored = [name for name in ignored if name.endswith("/")]

@@ -1,9 +1,9 @@
 """A git repository of our own for the copies of one work tree: `$CODEX_HOME/codex-py/undo/HASH`.
 
 Nothing of the user's repository is written, and none of its settings is read, so no filter, hook or monitor runs;
-`info/attributes` turns off every conversion, so what is kept are the bytes on disk. For contents, the user's objects are
-an alternate: what is committed is not copied. What they lose (`git gc`) is copied anew, because a change of their folder
-of packs empties the index. The journal has contents of its own, so a copy is not needed once its turn has ended.
+`info/attributes` turns off every conversion, so what is kept are the bytes on disk. For contents, the user's objects
+are an alternate: what is committed is not copied. What they lose (`git gc`) is copied anew, because a change of their
+folder of packs empties the index. The journal has contents of its own, so a copy is not needed once its turn has ended.
 """
 
 import hashlib
@@ -56,7 +56,8 @@ class SnapshotError(CodexError):
 
 
 class Store:
-    """The repository with the copies of one work tree. Creating this writes nothing; its methods block, and raise a `SnapshotError`.
+    """The repository with the copies of one work tree. Creating this writes nothing; its methods block, and raise a
+    `SnapshotError`.
 
     Args:
         home: `$CODEX_HOME`, absolute.
@@ -215,7 +216,8 @@ class Store:
         return objects
 
     def _of_user(self) -> tuple[str, bytes, bytes]:
-        """From the user's repository: its folder of objects, a mark that changes if objects may be gone, and `info/exclude`."""
+        """From the user's repository: its folder of objects, a mark that changes if objects may be gone, and
+        `info/exclude`."""
         excluded = b""
         try:
             folder = common_folder(git_folder(self._dot_git or Path()))
