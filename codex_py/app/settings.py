@@ -56,6 +56,9 @@ def model_of_provider(config: Config, model: str) -> str:
         ConfigError: it is a model of another provider than the configured one.
     """
     named = split_model(model, {*BUILT_IN_PROVIDERS, *config.model_providers})
+    if named and named[0] != config.model_provider and "/" in config.model:
+        # The models of this provider are named with their publishers, which may be called like other providers.
+        return model
     known = known_model(model)
     own = {each.provider for each in known_models()}
     provider = named[0] if named else known.provider if known else config.model_provider

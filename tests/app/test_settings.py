@@ -6,6 +6,7 @@ from pathlib import Path
 
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import open_session
+from codex_py.app.settings import model_of_provider
 from codex_py.config.config import load_config
 from codex_py.protocol.event_items import ErrorItem
 from codex_py.protocol.events import Event, ItemCompleted
@@ -30,3 +31,12 @@ def test_a_misspelt_provider_is_told_when_the_model_is_changed_too(tmp_path: Pat
 
     asyncio.run(change())
     assert [text for text in warnings if "because it names no provider" in text]
+
+
+def test_a_model_with_a_publisher_in_its_name_is_one_of_the_provider(tmp_path: Path) -> None:
+    environment = {"HOME": str(tmp_path), "CODEX_HOME": str(tmp_path)}
+    config = load_config(
+        cwd=tmp_path, environment=environment, overrides=["model=github/openai/gpt-5"]
+    )
+    assert model_of_provider(config, "openai/gpt-5-mini") == "openai/gpt-5-mini"
+    assert model_of_provider(config, "github/openai/gpt-5-mini") == "openai/gpt-5-mini"

@@ -11,6 +11,7 @@ MINE = '[model_providers.mine]\nname = "Mine"\nbase_url = "http://127.0.0.1:1/v1
     [
         ("anthropic/claude-opus-5", "anthropic", "claude-opus-5"),
         ("openrouter/anthropic/claude-opus-5", "openrouter", "anthropic/claude-opus-5"),
+        ("github/openai/gpt-5", "github", "openai/gpt-5"),
         ("mine/m", "mine", "m"),
         ("someone/m", "openai", "someone/m"),
         ("anthropic/", "openai", "anthropic/"),
@@ -23,6 +24,11 @@ def test_a_model_may_be_named_with_its_provider(
     place.user(f'model = "{model}"\n{MINE}')
     config = place.load()
     assert (config.model_provider, config.model) == (provider, rest)
+
+
+def test_a_fallback_may_have_a_publisher_in_its_name(place: Place) -> None:
+    place.user('model_fallbacks = ["github/openai/gpt-5"]\n')
+    assert place.load().model_fallbacks == (("github", "openai/gpt-5"),)
 
 
 def test_a_provider_that_is_set_beside_the_model_leaves_its_name_as_it_is(place: Place) -> None:
