@@ -64,6 +64,10 @@ class Git:
         """Run a command. Returns its output, without blank ends. A `CodexError`: it failed, or could not be run."""
         return os.fsdecode(self._checked(folder, words, stdin)).strip()
 
+    def data(self, folder: Path, *words: str) -> bytes:
+        """Run a command. Returns its output as it is. Raises as `output`."""
+        return self._checked(folder, words)
+
     def names(self, folder: Path, *words: str) -> list[str]:
         """Run a command that prints names with NUL bytes between them. Raises as `output`."""
         return [os.fsdecode(name) for name in self._checked(folder, words).split(b"\0") if name]

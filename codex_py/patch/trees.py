@@ -77,6 +77,16 @@ def files_between(git: Git, top: Path, old: str, new: str) -> list[PatchedFile]:
     ]
 
 
+def diff_between(git: Git, top: Path, old: str, new: str) -> bytes:
+    """All that differs between two trees or commits, binary contents in both directions, without submodules.
+
+    `plan_unified` and `git apply` make the new tree of the old one with it. A `CodexError`: git fails.
+    """
+    form = ("--binary", "--full-index", "--no-renames", "--no-color", "--src-prefix=a/")
+    off = ("--dst-prefix=b/", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+    return git.data(top, "diff-tree", "-r", "-p", *form, *off, old, new)
+
+
 def _contents(git: Git, top: Path, ids: Sequence[str]) -> dict[str, bytes]:
     stdin = "".join(f"{name}\n" for name in ids).encode()
     done = git.run(top, "cat-file", "--batch", stdin=stdin)

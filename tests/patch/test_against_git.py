@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pytest
+
 from codex_py.errors import PatchError
 from codex_py.patch.unified.plan import plan_unified
 from tests.patch.trees import DIRECTORY, Node, Tree, commit_tree, entries, git, write_nodes
@@ -143,7 +145,9 @@ def applied_by_us(root: Path, diff: bytes, *, reverse: bool) -> str | None:
     return None
 
 
-def difference(repository: Path, old: Tree, new: Tree, options: Sequence[str]) -> bytes:
+def difference(
+    repository: Path, old: Tree, new: Tree, options: Sequence[str], *, all_binary: bool = False
+) -> bytes:
     repository.mkdir(parents=True)
     names: list[str] = []
     for tree in (old, new):
@@ -154,7 +158,10 @@ def difference(repository: Path, old: Tree, new: Tree, options: Sequence[str]) -
                 path.unlink()
         write_nodes(repository, tree)
         names.append(commit_tree(repository))
-    return git(repository, "diff", "--text", "--full-index", *options, *names)
+    if all_binary:
+        (repository / ".git/info").mkdir(exist_ok=True)
+        (repository / ".git/info/attributes").write_text("* binary\n", encoding="utf-8")
+    return git(repository, "diff", "--full-index", *options, *names)
 
 
 def files(there: Mapping[str, Node | None]) -> Tree:
@@ -185,13 +192,14 @@ class Comparison:
         return self.by_us is not None or bool(FALSE_ALARM.search(self.by_git))
 
 
-def compared(seed: int, root: Path) -> Comparison | None:
+def compared(seed: int, root: Path, form: str) -> Comparison | None:
     rng = random.Random(seed)
     old: Tree = {}
     for _ in range(rng.randint(0, 8)):
         put(old, rng.choice(NAMES), a_node(rng))
     new = changed(rng, old)
-    diff = difference(root / "repository", old, new, rng.choice(OPTIONS))
+    options = [*rng.choice(OPTIONS), form]
+    diff = difference(root / "repository", old, new, options, all_binary=seed % 2 > 0)
     if not diff:
         return None
     reverse = rng.random() < 0.3 and b"\ncopy from " not in diff
@@ -208,10 +216,11 @@ def compared(seed: int, root: Path) -> Comparison | None:
     return Comparison(diff, before, wanted, by_git, by_us, entries(theirs), entries(ours))
 
 
-def test_diffs_of_git_are_applied_as_git_applies_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["--text", "--binary"])
+def test_diffs_of_git_are_applied_as_git_applies_them(tmp_path: Path, form: str) -> None:
     wrong: list[int] = []
     for seed in range(share(CASES)):
-        comparison = compared(seed, tmp_path / f"{seed}")
+        comparison = compared(seed, tmp_path / f"{seed}", form)
         if comparison is not None and not comparison.agrees:
             wrong.append(seed)
         shutil.rmtree(tmp_path / f"{seed}")

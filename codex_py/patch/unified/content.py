@@ -12,6 +12,7 @@ from codex_py.patch.files.tree import Content
 from codex_py.patch.plan import Rejected
 from codex_py.patch.report import Findings, Reject
 from codex_py.patch.unified.apply import apply_hunks
+from codex_py.patch.unified.binary import blob_name, patched_binary
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff, written_hunks
 from codex_py.patch.unified.target import REMOVING, Target
 from codex_py.protocol.frozen import frozen
@@ -55,6 +56,8 @@ def added(target: Target) -> Content:
     if diff.has_crlf:
         diff = diff.without_crlf()
     data = b"".join([line for hunk in diff.hunks for line in hunk.new])
+    if diff.is_binary:
+        data = patched_binary(diff, b"", target.new_shown)
     mode = permissions_by_umask(0o777) if _is_executable(diff) else None
     new = Content(data, diff.new_kind or "file", mode)
     _refuse_nowhere(new, target)
@@ -77,6 +80,11 @@ class Patcher:
         if old.kind == "submodule":
             return self._submodule(target, file)
         diff, mode = target.diff, _mode(target.diff, file, old)
+        if diff.is_binary:
+            new = Content(self._binary(target, old.data), old.kind, mode)
+            if diff.operation not in REMOVING:
+                _refuse_nowhere(new, target)
+            return new
         if diff.has_crlf and b"\r\n" not in old.data:
             diff = diff.without_crlf()
         if self.strict and old.data and diff.hunks and _was_empty(diff):
@@ -107,6 +115,17 @@ class Patcher:
         if diff.operation not in REMOVING:
             _refuse_nowhere(new, target)
         return new
+
+    def _binary(self, target: Target, old: bytes) -> bytes:
+        try:
+            return patched_binary(target.diff, old, target.old)
+        except PatchError as error:
+            name = target.diff.new_blob or ""
+            if not self.three_way or error.kind != "match" or blob_name(old, len(name)) != name:
+                raise
+            # Binary contents are merged only where both sides made the same of them.
+            self.findings.notes.append(f"{target.new}: it has the new contents already.")
+            return old
 
     def _submodule(self, target: Target, file: FileChange) -> Content:
         """Its commit is in the index, which is not touched; here it is a directory."""

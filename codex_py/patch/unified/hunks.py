@@ -49,6 +49,16 @@ class DiffHunk(NamedTuple):
         )
 
 
+class BinaryHalf(NamedTuple):
+    """Binary contents, or what they become."""
+
+    is_delta: bool
+    data: bytes
+    """All of the contents, or a delta of git that makes them of those before."""
+    unpacked: int
+    """Bytes of `data`, and of what the delta makes."""
+
+
 @dataclass(slots=True)
 class FileDiff:
     """The part of a diff that changes one file."""
@@ -71,6 +81,9 @@ class FileDiff:
     new_blob: str | None = None
     hunks: list[DiffHunk] = field(default_factory=list[DiffHunk])
     is_binary: bool = False
+    halves: list[BinaryHalf] = field(default_factory=list[BinaryHalf])
+    """Of a binary file: what makes the new contents, and what makes the old ones. Empty if the diff only says that
+    they differ."""
     has_crlf: bool = False
     """Every line of the diff itself ends in CRLF: it went through a program that makes it so."""
 
@@ -110,6 +123,7 @@ class FileDiff:
             old_blob=self.new_blob,
             new_blob=self.old_blob,
             hunks=[hunk.reversed() for hunk in self.hunks],
+            halves=self.halves[::-1] if len(self.halves) > 1 else [],
         )
 
     def without_crlf(self) -> "FileDiff":

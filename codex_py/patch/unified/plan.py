@@ -57,9 +57,9 @@ def plan_unified(
     files = read_diff(_encoded(text))
     if not files:
         raise PatchError("No files were modified.", kind="empty")
-    _refuse_unsupported(files)
     if reverse:
         files = tuple([file.reversed() for file in reversed(files)])
+    _refuse_unsupported(files)
     root = Path(os.path.normpath(cwd / directory)) if directory else cwd
     targets = targets_of(files, root, strip)
     findings = Findings()
@@ -86,8 +86,11 @@ def _encoded(text: str | bytes) -> bytes:
 
 def _refuse_unsupported(files: Sequence[FileDiff]) -> None:
     for file in files:
-        if file.is_binary:
-            raise file.refusal(f"{file.new_name}: changes of binary files cannot be applied")
+        if file.is_binary and (not file.halves or file.hunks):
+            raise file.refusal(
+                f"{file.new_name}: the diff has not all of the binary contents: "
+                "`git diff --binary` writes them"
+            )
         for mode in (file.old_mode, file.new_mode):
             if mode is not None and kind_of(mode) is None:
                 raise file.refusal(

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from codex_py.errors import PatchError
 from codex_py.patch.diff.names import git_names, header_name, unquoted
+from codex_py.patch.unified.binary import MAX_UNPACKED, read_half
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff
 
 _NO_FILE = re.compile(rb"(?:1970-01-01|1969-12-31) |\(nonexistent\)|\(revision 0\)")
@@ -131,6 +132,7 @@ class _Reader:
         self._marks = b"".join([line[:1] for line in lines])
         self._files: list[FileDiff] = []
         self._header: _Header | None = None
+        self._room = MAX_UNPACKED
 
     def files(self) -> tuple[FileDiff, ...]:
         at = 0
@@ -161,6 +163,8 @@ class _Reader:
         elif header is not None and not header.diff.hunks:
             if _BINARY.match(line):
                 header.diff.is_binary = True
+                if line.startswith(b"GIT") and not self._cut_short:
+                    return self._halves(header.diff, at + 1)
             elif header.diff.is_git and header.old is None:
                 header.extended(line)
         return at + 1
@@ -179,6 +183,15 @@ class _Reader:
                 _refuse("the diff ends before the first hunk of this file", header.diff.line)
             self._files.append(header.file())
         self._header = None
+
+    def _halves(self, file: FileDiff, at: int) -> int:
+        while len(file.halves) < 2 and (found := read_half(self._lines, at, self._room)):
+            half, at = found
+            file.halves.append(half)
+            self._room -= half.unpacked
+        if not file.halves:
+            _refuse("`GIT binary patch` is not followed by contents", at)
+        return at
 
     def _hunk(self, file: FileDiff, at: int, line: bytes) -> int:
         if (found := _RANGE.match(line)) is None:

@@ -196,12 +196,13 @@ def test_a_diff_whose_line_ends_became_crlf_fits_both_kinds_of_file(tmp_path: Pa
         (
             "diff --git a/p b/p\nindex 1234..5678 100644\nGIT binary patch\nliteral 3\nxx\n",
             "parse",
-            "Invalid patch hunk on line 1: b/p: changes of binary files cannot be applied",
+            "Invalid patch hunk on line 5: the binary contents are damaged",
         ),
         (
             "diff --git a/p b/p\nindex 1234..5678\nBinary files a/p and b/p differ\n",
             "parse",
-            "Invalid patch hunk on line 1: b/p: changes of binary files cannot be applied",
+            "Invalid patch hunk on line 1: b/p: the diff has not all of the binary contents: "
+            "`git diff --binary` writes them",
         ),
         (
             "diff --git a/p b/p\nnew file mode 040000\n",

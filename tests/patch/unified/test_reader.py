@@ -48,6 +48,7 @@ def test_a_plain_diff_is_read():
             ),
         ],
         is_binary=False,
+        halves=[],
         has_crlf=False,
     )
 

@@ -1,0 +1,150 @@
+"""Binary contents in diffs of git, as `git diff --binary` writes them: read, and applied.
+
+A change has one half for each direction: all of the contents, or a delta that makes them of the others. Both are
+deflated, and written in base 85. Format: `parse_binary` in https://github.com/git/git/blob/master/apply.c, and for
+deltas https://git-scm.com/docs/pack-format ("Deltified representation").
+"""
+
+import base64
+import hashlib
+import re
+import zlib
+from collections.abc import Sequence
+
+from codex_py.errors import PatchError
+from codex_py.patch.unified.hunks import BinaryHalf, FileDiff
+
+MAX_UNPACKED = 512 * 1024 * 1024
+"""Bytes of all halves of a diff, and of what its deltas make: a few bytes can stand for gigabytes."""
+
+_START = re.compile(rb"(literal|delta) (\d{0,10})\s*$")
+_LENGTHS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+"""The first letter of a line says how many bytes it stands for, from 1."""
+_DAMAGED = "the binary contents are damaged"
+_MAX_SHIFT = 70
+_HASHES = {40: "sha1", 64: "sha256"}
+"""By the length of a full name."""
+
+
+def read_half(lines: Sequence[bytes], at: int, room: int) -> tuple[BinaryHalf, int] | None:
+    """The half that begins at the index of a line, and the index behind it; None if none begins there.
+
+    Args:
+        room: bytes that it may hold or make.
+
+    Raises:
+        PatchError: of kind `parse`: it is damaged, or too large.
+    """
+    if (start := _START.match(lines[at]) if at < len(lines) else None) is None:
+        return None
+    size, first, packed = int(b"0" + start[2]), at + 1, list[bytes]()
+    for at in range(first, len(lines)):
+        if not (text := lines[at].rstrip(b"\r\n")):
+            break
+        packed.append(_bytes_of(text, at + 1))
+    # One byte more would show that it is longer than it says.
+    unpacker = zlib.decompressobj()
+    try:
+        data = b"" if size > room else unpacker.decompress(b"".join(packed), size + 1)
+        made = _sizes(data)[1] if start[1] == b"delta" and data else 0
+    except (zlib.error, IndexError, ValueError):
+        raise _damaged(first) from None
+    if size + made > room:
+        reason = f"its binary contents are longer than {MAX_UNPACKED >> 20} MB together"
+        raise PatchError(reason, kind="parse", line=first)
+    if len(data) != size or not unpacker.eof:
+        raise _damaged(first)
+    return BinaryHalf(start[1] == b"delta", data, size + made), at + 1
+
+
+def patched_binary(diff: FileDiff, old: bytes, path: str) -> bytes:
+    """The contents after a change of binary ones; both must have the names that the diff gives them.
+
+    Raises:
+        PatchError: of kind `match`: it was made for other contents. Of kind `parse`: it is damaged.
+    """
+    old_name, new_name = diff.old_blob or "", diff.new_blob or ""
+    if len(old_name) not in _HASHES or len(new_name) != len(old_name):
+        raise diff.refusal(
+            f"{path}: binary contents can be changed only if the `index` line has full names: "
+            "`git diff --binary` writes them"
+        )
+    if (diff.operation != "add" or old) and blob_name(old, len(old_name)) != old_name:
+        raise PatchError(
+            f"{path}: its binary contents are not those that the patch was made for", kind="match"
+        )
+    if not new_name.strip("0"):
+        return b""
+    half = diff.halves[0]
+    try:
+        new = _made(old, half.data) if half.is_delta else half.data
+    except (IndexError, ValueError):
+        raise diff.refusal(f"{path}: {_DAMAGED}") from None
+    if blob_name(new, len(new_name)) != new_name:
+        raise diff.refusal(f"{path}: {_DAMAGED}")
+    return new
+
+
+def blob_name(data: bytes, length: int) -> str:
+    """The name that git gives contents, of 40 or 64 characters."""
+    found = hashlib.new(_HASHES[length], b"blob %d\0" % len(data), usedforsecurity=False)
+    found.update(data)
+    return found.hexdigest()
+
+
+def _bytes_of(text: bytes, line: int) -> bytes:
+    length = _LENGTHS.find(text[:1]) + 1
+    try:
+        data = base64.b85decode(text[1:])
+    except ValueError:
+        raise _damaged(line) from None
+    if len(text) % 5 != 1 or not len(data) - 4 < length <= len(data):
+        raise _damaged(line)
+    return data[:length]
+
+
+def _sizes(delta: bytes) -> tuple[int, int, int]:
+    """The lengths of the contents that a delta is for and of those that it makes; and where its commands begin."""
+    sizes, at = [0, 0], 0
+    for number in range(2):
+        shift = 0
+        while True:
+            sizes[number] |= (delta[at] & 127) << shift
+            shift, at = shift + 7, at + 1
+            if shift > _MAX_SHIFT:
+                raise ValueError
+            if delta[at - 1] < 128:
+                break
+    return sizes[0], sizes[1], at
+
+
+def _made(old: bytes, delta: bytes) -> bytes:
+    """The contents that a delta makes, as long as it says. An `IndexError` or a `ValueError`: it is damaged."""
+    # No list of pieces: they may be of one byte each.
+    made = bytearray()
+    old_size, room, at = _sizes(delta)
+    if old_size != len(old):
+        raise ValueError
+    while at < len(delta):
+        command, at = delta[at], at + 1
+        if command < 128:
+            start, length, source = at, command, delta
+            at += length
+        else:
+            numbers = [0] * 7
+            for bit in range(7):
+                if command >> bit & 1:
+                    numbers[bit], at = delta[at], at + 1
+            start = int.from_bytes(numbers[:4], "little")
+            length, source = int.from_bytes(numbers[4:], "little") or 0x10000, old
+        room -= length
+        if not length or room < 0 or start + length > len(source):
+            raise ValueError
+        made += source[start : start + length]
+    if room:
+        raise ValueError
+    return bytes(made)
+
+
+def _damaged(line: int) -> PatchError:
+    return PatchError(_DAMAGED, kind="parse", line=line)
