@@ -22,13 +22,13 @@ from codex_py.app.session import Session, TurnResult, open_session
 from codex_py.app.settings import configured_choices
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import load_exec_config
+from codex_py.command_line.interruption import Interruption
 from codex_py.command_line.target import SessionTarget
 from codex_py.errors import CodexError, ExitCode
 from codex_py.filesystem.reading import real_path
 from codex_py.frontends.exec.answers import Answers
 from codex_py.frontends.exec.human import HumanText
 from codex_py.frontends.exec.step_summary import StepSummary
-from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session
 from codex_py.protocol import event_items, events
 from codex_py.protocol.event_data import event_data

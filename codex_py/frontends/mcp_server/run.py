@@ -22,11 +22,11 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
 from codex_py.app.options import SessionOptions
 from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.interruption import Interruption
 from codex_py.command_line.parser import working_folder
 from codex_py.config.config import Config
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode, SessionError, UsageError
-from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.mcp_server import tools
 from codex_py.frontends.mcp_server.ceiling import Ceiling
 from codex_py.frontends.mcp_server.client import Call, Client

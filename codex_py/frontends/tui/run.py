@@ -14,12 +14,12 @@ from prompt_toolkit.layout.controls import FormattedTextControl
 
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import load_session_config
+from codex_py.command_line.interruption import Interruption
 from codex_py.command_line.parser import working_folder
 from codex_py.command_line.target import require_images, terminal_target
 from codex_py.config.config import Config
 from codex_py.errors import UsageError
 from codex_py.filesystem.git import for_another_tree
-from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.tui.composer import composer_window
 from codex_py.frontends.tui.fitting import Fragments, fit, joined
 from codex_py.frontends.tui.keys import composer_keys, program_keys

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from codex_py.frontends.interruption import Interruption
+from codex_py.command_line.interruption import Interruption
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -34,7 +34,7 @@ def test_the_first_signal_cancels_the_task(number: signal.Signals) -> None:
 def test_a_second_signal_ends_the_program_even_while_a_write_blocks() -> None:
     script = """if True:
         import asyncio, os, signal
-        from codex_py.frontends.interruption import Interruption
+        from codex_py.command_line.interruption import Interruption
         from codex_py.streams.standard import OutputStream
 
         async def work():
