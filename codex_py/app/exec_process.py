@@ -10,8 +10,9 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,9 +24,8 @@ from codex_py.sandbox.child import kernel
 PROGRAM: Final = (sys.executable, "-P", "-m", "codex_py")
 """Starts this very program, and nothing from the working directory."""
 _TERM_GRACE_S = 5.0
-_MAX_LINE_BYTES = 64 * 1024 * 1024
-"""A longer event is left out."""
-_STDERR_TAIL_BYTES = 4096
+_MAX_EVENT_BYTES = 64 * 1024 * 1024
+"""A longer one is left out."""
 
 
 @frozen
@@ -55,25 +55,21 @@ class ExecResult:
 
 
 async def run_exec(
-    command: ExecCommand,
-    guardian: Guardian,
-    *,
-    events: Path,
-    stderr: Path,
-    grace_s: float = _TERM_GRACE_S,
+    command: ExecCommand, guardian: Guardian, folder: Path, *, grace_s: float = _TERM_GRACE_S
 ) -> ExecResult:
     """Run it to its end. After the time-out, or a cancellation, it gets SIGTERM, and SIGKILL `grace_s` later.
 
     Call it in the main thread: on Linux the agent ends with the thread that started it.
 
     Args:
-        events, stderr: files for what it prints; they are replaced.
+        folder: for `events.jsonl` and `stderr`, which are replaced.
 
     Raises:
-        OSError: it cannot be started, or the files cannot be written.
+        OSError: it cannot be started, or a file cannot be written.
         ValueError: an option has a NUL.
     """
     began = time.monotonic()
+    events, stderr = folder / "events.jsonl", folder / "stderr"
     with tempfile.TemporaryFile() as stdin, events.open("wb") as out, stderr.open("wb") as err:
         stdin.write(command.prompt.encode(errors="surrogateescape"))
         stdin.seek(0)
@@ -85,7 +81,7 @@ async def run_exec(
             stdin=stdin.fileno(),
             stdout=out.fileno(),
             stderr=err.fileno(),
-            prepare=_Bond(os.getpid()),
+            prepare=_bound_to(os.getpid()),
         )
     exited = asyncio.Event()
     child.call_at_exit(exited.set)
@@ -104,61 +100,50 @@ async def run_exec(
             guardian.forget(child)
     found = await asyncio.to_thread(_read_events, events)
     if code and "error" not in found:
-        found["error"] = {"message": _last_line(stderr), "code": "exec"}
-    return ExecResult(
-        exit_code=code if code >= 0 else None,
-        signal=-code if code < 0 else None,
-        timed_out=timed_out,
-        seconds=round(time.monotonic() - began, 3),
-        **found,
-    )
+        lines = (await asyncio.to_thread(_tail, stderr)).splitlines() or [""]
+        found["error"] = {"message": lines[-1].removeprefix("Error: "), "code": "exec"}
+    seconds = round(time.monotonic() - began, 3)
+    ending = (code, None) if code >= 0 else (None, -code)
+    return ExecResult(*ending, timed_out, seconds, **found)
 
 
-class _Bond:
-    """Ties the child to us, between fork and exec, also where somebody kills the guardian."""
+def _bound_to(parent: int) -> Callable[[], None]:
+    """Ties a child to us, between fork and exec, also where somebody kills the guardian."""
 
-    def __init__(self, parent: int) -> None:
-        self._parent = parent
-
-    def __call__(self) -> None:
+    def prepare() -> None:
         # A worker of Ray has SIGINT blocked, and every child inherits that.
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         if sys.platform == "linux":
             with suppress(OSError):
                 kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != self._parent:
+        if os.getppid() != parent:
             # We were killed before that.
             kernel.leave(128 + signal.SIGKILL)
+
+    return prepare
 
 
 def _read_events(path: Path) -> dict[str, Any]:
     """The fields of `ExecResult` that are in the events."""
     found: dict[str, Any] = {}
     with path.open("rb") as file:
-        is_rest = False
-        while line := file.readline(_MAX_LINE_BYTES):
-            is_whole, is_rest = not is_rest and line.endswith(b"\n"), not line.endswith(b"\n")
-            if not is_whole or not line.startswith((b'{"type":"t', b'{"type":"item.completed"')):
+        for line in iter(partial(file.readline, _MAX_EVENT_BYTES), b""):
+            if not line.startswith(b'{"type":') or not line.endswith(b"\n"):
                 continue
-            if line.startswith(b'{"type":"item') and b'"agent_message"' not in line[:120]:
-                continue
-            event: dict[str, Any] = json.loads(line)
-            match event["type"]:
-                case "thread.started":
-                    found["thread_id"] = event["thread_id"]
-                case "item.completed":
-                    found["last_message"] = event["item"]["text"]
-                case "turn.completed" | "turn.failed":
-                    names = ("diff", "usage", "gates", "error")
-                    found |= {name: event[name] for name in names if name in event}
+            match json.loads(line):
+                case {"type": "thread.started", "thread_id": thread_id}:
+                    found["thread_id"] = thread_id
+                case {"type": "item.completed", "item": {"type": "agent_message", "text": text}}:
+                    found["last_message"] = text
+                case {"type": "turn.completed" | "turn.failed", **facts}:
+                    names = facts.keys() & {"diff", "usage", "gates", "error"}
+                    found |= {name: facts[name] for name in names}
                 case _:
                     pass
     return found
 
 
-def _last_line(path: Path) -> str:
-    """The last line of what it said, without `Error: `."""
+def _tail(path: Path) -> str:
     with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _STDERR_TAIL_BYTES))
-        lines = file.read().decode(errors="replace").split("\n")
-    return next((line.removeprefix("Error: ") for line in reversed(lines) if line.strip()), "")
+        file.seek(max(0, path.stat().st_size - 4096))
+        return file.read().decode(errors="replace").rstrip()

@@ -66,6 +66,7 @@ COMMANDS = (
         "frontends.exec.review",
         own_options=False,
     ),
+    Command("batch TASKS", "Work on many tasks, an agent for each", "commands.batch.run"),
     Command(
         "apply, a [FILE]", "Apply a patch: an envelope or a unified diff", "commands.apply.run"
     ),

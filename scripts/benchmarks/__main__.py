@@ -11,6 +11,7 @@ from pathlib import Path
 
 from scripts.benchmarks import patches, resume, samples
 from scripts.benchmarks.agent import Agent
+from scripts.benchmarks.batch import batch
 from scripts.benchmarks.figures import HEADING, rows
 from scripts.benchmarks.samples import Benchmark, Sample
 from scripts.benchmarks.sandbox import sandbox
@@ -38,6 +39,7 @@ _BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "sessions": (resume.among_many, 10),
     "many": (samples.many, 5),
     "agents": (samples.agents, 5),
+    "batch": (batch, 1),
     "sandbox": (sandbox, 20),
     "terminal": (terminal, 3),
     "terminal-start": (terminal_start, 10),
@@ -68,9 +70,9 @@ def main() -> None:
 
 
 def _compared(name: str, agents: Sequence[Agent]) -> Sequence[Agent]:
-    """Who takes part: Codex has no `apply` of files, but git has; ways to hold a command, APIs, undo, subagents of a
-    name that is not searched for, and what only we promise of sessions are ours alone."""
-    if name in {"sandbox", "wires", "agents", "undo", "resume-large", "sessions"}:
+    """Who takes part: Codex has no `apply` of files, but git has; ways to hold a command, APIs, undo, batches,
+    subagents of a name that is not searched for, and what only we promise of sessions are ours alone."""
+    if name in {"sandbox", "wires", "agents", "batch", "undo", "resume-large", "sessions"}:
         return agents[:1]
     if not name.startswith("patch"):
         return agents

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROMPT = "Say that you are done."
-_DEADLINE_S = 120.0
+_DEADLINE_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)

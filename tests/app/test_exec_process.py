@@ -44,8 +44,7 @@ def run(
     async def main() -> ExecResult:
         guardian = Guardian()
         try:
-            events, stderr = place.home / "events.jsonl", place.home / "stderr"
-            return await run_exec(made, guardian, events=events, stderr=stderr, grace_s=grace_s)
+            return await run_exec(made, guardian, place.home, grace_s=grace_s)
         finally:
             guardian.close()
 
@@ -111,8 +110,7 @@ from codex_py.process.guardian import Guardian
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
 home, cwd, *options = sys.argv[1:]
 command = ExecCommand(options, "go", Path(cwd), dict(os.environ))
-files = {"events": Path(home, "events.jsonl"), "stderr": Path(home, "stderr")}
-asyncio.run(run_exec(command, Guardian(), **files))
+asyncio.run(run_exec(command, Guardian(), Path(home)))
 """
 
 

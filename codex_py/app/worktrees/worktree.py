@@ -116,7 +116,7 @@ class Worktree:
 
 @asynccontextmanager
 async def open_worktree(
-    make: Callable[[], Worktree], warn: Callable[[str], None]
+    make: Callable[[], Worktree], warn: Callable[[str], None], *, force: bool = False
 ) -> AsyncGenerator[Worktree]:
     """Make a worktree in a thread, for instance with `new_worktree`.
 
@@ -124,6 +124,7 @@ async def open_worktree(
 
     Args:
         warn: tells the user what is left.
+        force: remove it even if it has changed.
 
     Raises:
         CodexError: as `make`.
@@ -134,7 +135,7 @@ async def open_worktree(
         with working_in(tree):
             yield tree
     finally:
-        await asyncio.shield(asyncio.ensure_future(_leave(adding, warn)))
+        await asyncio.shield(asyncio.ensure_future(_leave(adding, warn, force=force)))
 
 
 @contextmanager
@@ -147,12 +148,15 @@ def working_in(tree: Worktree) -> Generator[None]:
         yield
 
 
-async def _leave(adding: Awaitable[Worktree], warn: Callable[[str], None]) -> None:
+async def _leave(adding: Awaitable[Worktree], warn: Callable[[str], None], *, force: bool) -> None:
     try:
         tree = await adding
     except CodexError:
         return
     try:
+        if force:
+            await asyncio.to_thread(tree.remove, force=True)
+            return
         if found := await asyncio.to_thread(tree.unsaved):
             warn(f"The git worktree {tree.path} has {found} and is kept.")
             return
@@ -172,13 +176,15 @@ def new_worktree(
     environment: Mapping[str, str],
     *,
     name: str = "",
+    base: str = "HEAD",
     with_changes: bool = False,
 ) -> Worktree:
-    """Check out the commit of the repository around `cwd`, with HEAD detached.
+    """Check out a commit of the repository around `cwd`, with HEAD detached.
 
     Args:
         home: `$CODEX_HOME`.
         name: of its folder; empty: four digits.
+        base: the commit, in any form that git knows.
         with_changes: carry over what is not committed, see `carry_over`; otherwise it stays behind.
 
     Raises:
@@ -190,10 +196,11 @@ def new_worktree(
         raise CodexError(f"a worktree needs a git repository, and {cwd} is in none", code="git")
     record_project(home, environment, root)
     git = require_git(home, environment, root)
-    found = git.run(root, "rev-parse", "--verify", "-q", "HEAD^{commit}")
-    if found.returncode == 1:
-        raise CodexError(f"a worktree needs a commit, and {root} has none", code="git")
-    commit = git.output(root, "rev-parse", "--verify", "HEAD")
+    verify = ("rev-parse", "--verify", "-q", "--end-of-options", f"{base}^{{commit}}")
+    if git.run(root, *verify).returncode == 1:
+        why = "has none" if base == "HEAD" else f"does not have {base!r}"
+        raise CodexError(f"a worktree needs a commit, and {root} {why}", code="git")
+    commit = git.output(root, *verify)
     try:
         folder = _new_folder(worktrees_folder(home), name)
     except OSError as error:

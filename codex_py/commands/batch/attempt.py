@@ -1,0 +1,145 @@
+"""One attempt at a task of a batch, on this machine: a work tree if it wants one, an agent, and what came of it."""
+
+import asyncio
+import os
+import platform
+import re
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from codex_py.app.exec_process import ExecCommand, ExecResult, run_exec
+from codex_py.app.worktrees.worktree import Worktree, find_worktree, new_worktree, open_worktree
+from codex_py.commands.batch.tasks import Task
+from codex_py.config.paths import worktrees_folder
+from codex_py.errors import CodexError, ExitCode
+from codex_py.patch.trees import aside, work_tree
+from codex_py.process.guardian import Guardian
+from codex_py.streams.standard import tell
+
+_STATUSES = {
+    ExitCode.DONE: "done",
+    ExitCode.DENIED: "refused",
+    **dict.fromkeys((ExitCode.BUDGET, ExitCode.WALL_CLOCK), "over_budget"),
+    **dict.fromkeys((ExitCode.UNAVAILABLE, ExitCode.TEMPORARY), "try_later"),
+    **dict.fromkeys((ExitCode.AUTHENTICATION, ExitCode.CONFIGURATION), "stopped"),
+    # A signal ended it, and none of ours.
+    **dict.fromkeys((None, 129, ExitCode.INTERRUPTED, 143), "lost"),
+}
+_MAX_DIFF_BYTES = 16 * 1024 * 1024
+"""In a result; `patch.diff` has all of it."""
+_DIFF = ("diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv")
+
+
+class Engine(Protocol):
+    async def run(self, task: Task, line: bytes, folder: Path) -> dict[str, Any]:
+        """Make an attempt, whose files are in `folder` then. A cancellation ends the agent first.
+
+        Returns the `status`, see `_STATUSES`, and further fields of the result.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+class LocalEngine:
+    """`options`: of `exec`, for all tasks. `home`: `$CODEX_HOME`."""
+
+    def __init__(
+        self, options: Sequence[str], timeout_s: float, home: Path, environment: Mapping[str, str]
+    ) -> None:
+        self._options, self._timeout_s = options, timeout_s
+        self._home, self._environment = home, environment
+        self._guardian = Guardian()
+        self._names = f"{_prefix()}{os.getpid()}-{_start_time(os.getpid())}"
+        _sweep(home, environment)
+
+    async def run(self, task: Task, line: bytes, folder: Path) -> dict[str, Any]:  # noqa: ARG002 - others send it on
+        try:
+            command = self._command(task, folder)
+            async with AsyncExitStack() as stack:
+                tree = None
+                if task.repo is not None:
+                    make = partial(self._tree, task.repo, task.base)
+                    tree = await stack.enter_async_context(open_worktree(make, tell, force=True))
+                    command = replace(command, cwd=tree.cwd)
+                result = await run_exec(command, self._guardian, folder)
+                return await asyncio.to_thread(_record, result, tree, folder)
+        except (CodexError, OSError) as error:
+            return failed("failed", str(error))
+
+    def close(self) -> None:
+        self._guardian.close()
+
+    def _command(self, task: Task, folder: Path) -> ExecCommand:
+        folder.mkdir(parents=True, exist_ok=True)
+        prompt = task.prompt
+        if task.prompt_file is not None:
+            prompt = Path(task.prompt_file).read_text(encoding="utf-8", errors="replace")
+        options, timeout_s = [*self._options, *task.exec_options()], task.timeout or self._timeout_s
+        return ExecCommand(options, prompt, Path(task.cwd), self._environment, timeout_s)
+
+    def _tree(self, repo: str, base: str) -> Worktree:
+        name = f"{self._names}-{secrets.token_hex(4)}"
+        cwd = Path(repo).resolve()
+        return new_worktree(cwd, self._home, self._environment, name=name, base=base)
+
+
+def failed(status: str, message: str) -> dict[str, Any]:
+    """The record of an attempt of which there is nothing else."""
+    error = {"message": message, "code": "batch"}
+    return {"status": status, "exit_code": None, "error": error, "diff": None, "usage": None}
+
+
+def _record(result: ExecResult, tree: Worktree | None, folder: Path) -> dict[str, Any]:
+    found = asdict(result)
+    found["status"] = _STATUSES.get(result.exit_code, "failed")
+    if result.timed_out:
+        found["status"] = "timeout"
+    patch, message = folder / "patch.diff", folder / "last_message.md"
+    message.write_text(result.last_message or "", encoding="utf-8", errors="replace")
+    if tree is None:
+        patch.write_text(result.diff or "", encoding="utf-8", errors="replace")
+    else:
+        # For `git apply`: with binary files, and without limits.
+        with aside(tree.git.without_filters(tree.path), tree.path) as git:
+            trees = tree.commit, work_tree(git, tree.path)
+            git.output(tree.path, *_DIFF, f"--output={patch}", *trees)
+        found["base"] = tree.commit
+        with patch.open("rb") as file:
+            found["diff"] = file.read(_MAX_DIFF_BYTES).decode(errors="replace")
+    return found
+
+
+def _sweep(home: Path, environment: Mapping[str, str]) -> None:
+    """Remove the work trees of batches that were killed on this machine."""
+    for folder in worktrees_folder(home).glob(f"{_prefix()}*"):
+        process, start, _ = folder.name.removeprefix(_prefix()).split("-")
+        if _start_time(int(process)) == start:
+            continue
+        with suppress(CodexError, OSError):
+            path = next(each for each in (*folder.iterdir(), folder) if each.is_dir())
+            if (tree := find_worktree(path, home, environment)) is not None:
+                tree.remove(force=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _prefix() -> str:
+    """Of the names of our work trees here: another machine may use the same home."""
+    return f"batch-{re.sub('[^A-Za-z0-9]', '_', platform.node())}-"
+
+
+def _start_time(process: int) -> str:
+    """Tells a process from others that get its id: `gone`, or when it started, empty where that cannot be told."""
+    try:
+        os.kill(process, 0)
+        return Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()[19]
+    except ProcessLookupError:
+        return "gone"
+    except OSError:
+        return ""

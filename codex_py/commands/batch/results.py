@@ -1,0 +1,86 @@
+"""The results file of a batch: one line for each task that has ended, and no other state.
+
+What else is kept of the tasks is in the folder of that name beside the file.
+"""
+
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from codex_py.errors import CodexError, ExitCode, UsageError
+from codex_py.filesystem.private import lock, make_private, written_whole
+
+
+class ResultsFile:
+    """Opens it, for this process alone, and cuts a line off that a kill left unfinished.
+
+    Raises:
+        CodexError: another process writes to it, or it cannot be used.
+        UsageError: it holds something else.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if path.suffix != ".jsonl":
+            raise UsageError("the name of the results file must end in .jsonl")
+        self._path, self.folder = path, path.with_suffix("").absolute()
+        self.ended: dict[str, tuple[str, str]] = {}
+        """By the id of a task: the digest of its line, and its status."""
+        try:
+            make_private(self.folder)
+            # Of the folder, because the file may be replaced.
+            lock(os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), 0)
+            # For git, what agents write there is no change of a task.
+            (self.folder / ".gitignore").write_text("*\n", encoding="utf-8")
+            with path.open("a+b") as file:
+                file.seek(0)
+                file.truncate(sum(len(line) for line in file if line.endswith(b"\n")))
+            for line in self.lines():
+                self.ended[line["id"]] = line["task"], line["status"]
+        except TimeoutError as error:
+            text = f"another batch writes to {path}"
+            raise CodexError(text, exit_code=ExitCode.TEMPORARY) from error
+        except OSError as error:
+            raise CodexError(f"{path} cannot be used: {error.strerror}", code="results") from error
+        except (ValueError, KeyError, TypeError) as error:
+            text = f"line {len(self.ended) + 1} of {path} is no result of a batch"
+            raise UsageError(text) from error
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        with self._path.open("rb") as file:
+            yield from map(json.loads, file)
+
+    def forget(self, ids: Collection[str]) -> None:
+        """Remove the results of tasks that are to run again, all or none."""
+        if ids:
+            with written_whole(self._path) as file:
+                file.writelines(_line(each) for each in self.lines() if each["id"] not in ids)
+        for each in ids:
+            del self.ended[each]
+
+    def append(self, result: Mapping[str, Any]) -> None:
+        """Write a result to the disk. Raises a `CodexError` if that fails; the file is as before then."""
+        with self._path.open("ab") as file:
+            size = file.tell()
+            try:
+                file.write(_line(result))
+                file.flush()
+                os.fsync(file.fileno())
+            except OSError as error:
+                os.truncate(self._path, size)
+                text = f"{self._path} cannot be written: {error.strerror}"
+                raise CodexError(text, code="results") from error
+        self.ended[result["id"]] = result["task"], result["status"]
+
+    def write_predictions(self, path: Path) -> None:
+        """Write the patches of the tasks that are done for the harness of SWE-bench. Raises an `OSError`."""
+        names = {"instance_id": "id", "model_name_or_path": "model", "model_patch": "diff"}
+        with written_whole(path) as file:
+            for each in self.lines():
+                if each["status"] == "done":
+                    file.write(_line({name: each[key] for name, key in names.items()}))
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value).encode() + b"\n"

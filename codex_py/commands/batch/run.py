@@ -1,0 +1,179 @@
+"""`codex-py batch`: many tasks, an agent for each. docs/batch.md describes it."""
+
+import asyncio
+import shutil
+import sys
+import tempfile
+from argparse import ArgumentTypeError
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from codex_py.command_line.arguments import parse_arguments
+from codex_py.command_line.configuration import read_config, warn_of_config
+from codex_py.command_line.interruption import Interruption
+from codex_py.command_line.parser import OneOf, flag, option, parse_options
+from codex_py.commands.batch.attempt import Engine, LocalEngine
+from codex_py.commands.batch.results import ResultsFile
+from codex_py.commands.batch.schedule import Record, Schedule
+from codex_py.commands.batch.tasks import Row, TaskFile
+from codex_py.commands.batch.view import View
+from codex_py.config.budget import amount
+from codex_py.errors import ConfigError, ExitCode, UsageError
+from codex_py.protocol.frozen import frozen
+from codex_py.streams.standard import tell
+
+_NOT_SHARED = ("output_last_message", "worktree", "record", "replay")
+"""Options of `exec` that two tasks cannot have in common."""
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= 100_000:
+        raise ArgumentTypeError(f"{text!r} is no number from 1 to 100000")
+    return int(text)
+
+
+def _shard(text: str) -> tuple[int, int]:
+    index, _, count = text.partition("/")
+    if not index.isdecimal() or int(index) >= _count(count):
+        raise ArgumentTypeError(f"{text!r} is no shard: write 0/4 for the first of four")
+    return int(index), int(count)
+
+
+def _limit(text: str) -> tuple[str, int]:
+    provider, _, limit = text.partition("=")
+    return provider, _count(limit)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return amount("max_time", text)
+    except ConfigError as error:
+        raise ArgumentTypeError(str(error)) from None
+
+
+@frozen
+class Options:
+    overrides: Sequence[str] = option("-c", "--config", default=(), action="append")
+    tasks: str | None = option()
+    output: str | None = option("-o", "--output")
+    jobs: int = option("--jobs", default=4, type=_count)
+    shard: tuple[int, int] = option("--shard", default=(0, 1), type=_shard)
+    limit: Sequence[tuple[str, int]] = option("--limit", default=(), action="append", type=_limit)
+    timeout: float = option("--timeout", default=3600.0, type=_seconds)
+    retries: int = option("--retries", default=2, type=int)
+    fail_fast: bool = flag("--fail-fast")
+    only: str | None = option("--only")
+    redo: Sequence[str] = option(
+        "--redo", default=(), action="append", type=OneOf("changed", "failed")
+    )
+    predictions: str | None = option("--predictions")
+    json: bool = flag("--json")
+
+
+def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """The exit code."""
+    end = argv.index("--") if "--" in argv else len(argv)
+    options = parse_options(Options, argv[:end])
+    if options.tasks is None or options.output is None:
+        raise UsageError("say which tasks: codex-py batch TASKS.jsonl -o RESULTS.jsonl")
+    of_exec = [*(f"--config={setting}" for setting in options.overrides), *argv[end + 1 :]]
+    arguments = parse_arguments(["exec", *of_exec])
+    if arguments.words != ("exec",) or any(getattr(arguments, name) for name in _NOT_SHARED):
+        raise UsageError("behind `--` are options of exec that all tasks can share, and no prompt")
+    config = read_config(arguments, environment)
+    warn_of_config(config)
+    with _opened(options.tasks) as file:
+        tasks = TaskFile(file, options.tasks, environment, config.model_provider)
+        rows = _selected(list(tasks.rows()), options)
+        results = ResultsFile(Path(options.output))
+        results.forget(_ended_to_redo(rows, results, options.redo))
+        ended = Counter(results.ended[row.id][1] for row in rows if row.id in results.ended)
+        view = View(1 if options.json else None, len(rows), ended)
+        engine = LocalEngine(of_exec, options.timeout, config.home, environment)
+        try:
+            work = _work(options, tasks, rows, results, engine, view, config.model)
+            code = asyncio.run(Interruption().run(work))
+        finally:
+            engine.close()
+    if options.predictions is not None:
+        results.write_predictions(Path(options.predictions))
+    view.show(0, code)
+    return code
+
+
+async def _work(
+    options: Options,
+    tasks: TaskFile,
+    rows: Sequence[Row],
+    results: ResultsFile,
+    engine: Engine,
+    view: View,
+    model: str,
+) -> int:
+    async def attempt(row: Row, number: int) -> Record:
+        view.show(schedule.running)
+        task, line = tasks.task(row)
+        folder = Path(row.id, str(number))
+        record = await engine.run(task, line, results.folder / folder)
+        artefacts = str(results.folder.name / folder)
+        return {**record, "artefacts": artefacts, "model": task.model or model, "meta": task.meta}
+
+    def ended(row: Row, record: Record, attempts: Sequence[Record]) -> None:
+        names = ("status", "exit_code", "diff", "usage")
+        first = {"id": row.id, "task": row.digest, **{name: record[name] for name in names}}
+        results.append({**first, **record, "attempts": attempts})
+        view.count(record["status"], record["usage"])
+        view.show(schedule.running)
+
+    schedule = Schedule(
+        [row for row in rows if row.id not in results.ended],
+        attempt,
+        ended,
+        jobs=options.jobs,
+        limits=dict(options.limit),
+        retries=options.retries,
+        fail_fast=options.fail_fast,
+    )
+    await schedule.work()
+    for provider, record in schedule.stopped.items():
+        tell(f"Error: no further task ran with {provider}: {record['error']['message']}")
+        return record["exit_code"]
+    statuses = {results.ended.get(row.id, ("", "left"))[1] for row in rows}
+    return ExitCode.DONE if statuses == {"done"} else ExitCode.TURN_FAILED
+
+
+def _opened(name: str) -> BinaryIO:
+    """The task file. Standard input is copied to the disk, because tasks are read twice."""
+    try:
+        if name != "-":
+            return Path(name).open("rb")
+        copy = tempfile.TemporaryFile()  # noqa: SIM115 - returned
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror}") from error
+    copy.seek(0)
+    return copy
+
+
+def _selected(rows: Sequence[Row], options: Options) -> list[Row]:
+    index, count = options.shard
+    wanted = {row.id for row in rows} if options.only is None else set(options.only.split(","))
+    if unknown := wanted.difference(row.id for row in rows):
+        raise UsageError(f"--only: there is no task {', '.join(sorted(unknown))}")
+    if found := [row for row in rows[index::count] if row.id in wanted]:
+        return found
+    raise UsageError("there is no task to run")
+
+
+def _ended_to_redo(
+    rows: Sequence[Row], results: ResultsFile, redo: Sequence[str]
+) -> Collection[str]:
+    """The ids of tasks that have ended and run again. Raises a `UsageError` for another task of the same id."""
+    ended = [(row, *results.ended[row.id]) for row in rows if row.id in results.ended]
+    changed = {row.id for row, digest, _ in ended if digest != row.digest}
+    if changed and "changed" not in redo:
+        text = f"{len(changed)} tasks have changed since they ended, such as {min(changed)!r}"
+        raise UsageError(f"{text}; --redo changed runs them again")
+    return changed | {row.id for row, _, status in ended if status != "done" and "failed" in redo}

@@ -1,0 +1,140 @@
+"""Runs the tasks of a batch: priorities, the limits of providers, and further attempts. Knows no engine."""
+
+import asyncio
+import heapq
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from codex_py.commands.batch.tasks import Row
+from codex_py.process.child import is_set_within
+
+_GROWS_AFTER = 10
+"""Tasks that a provider has served since it last refused one."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0
+_MAX_ATTEMPTS = 50
+_OF_ATTEMPT = ("status", "exit_code", "signal", "seconds", "thread_id", "error")
+"""What is kept of an attempt that is not the last."""
+
+Record: TypeAlias = dict[str, Any]
+
+
+@dataclass(slots=True, order=True)
+class _Job:
+    rank: tuple[int, int]
+    row: Row = field(compare=False)
+    attempts: list[Record] = field(default_factory=list[Record], compare=False)
+    failures: int = field(default=0, compare=False)
+    """Attempts that failed through no fault of the provider's other tasks."""
+
+
+class _Lane:
+    """The tasks of a provider. Its limit is halved when it asks to try later, and grows again."""
+
+    def __init__(self, most: int) -> None:
+        self.queue: list[_Job] = []
+        self.running, self.limit, self._most = 0, most, most
+        self.paused_until = self._lowered = 0.0
+        self._served = self._refusals = 0
+        self.is_closed = False
+
+    def close(self) -> None:
+        """Let no further attempt begin."""
+        self.queue.clear()
+        self.is_closed = True
+
+    def is_ready(self, now: float) -> bool:
+        return bool(self.queue) and self.running < self.limit and now >= self.paused_until
+
+    def served(self) -> None:
+        self._refusals, self._served = 0, self._served + 1
+        if self._served % _GROWS_AFTER == 0:
+            self.limit = min(self.limit + 1, self._most)
+
+    def refused(self, began: float) -> bool:
+        """Lower the limit, once for all that ran then. True if it was 1: the other tasks are not to blame."""
+        was_alone, now = self.limit == 1, time.monotonic()
+        if began >= self._lowered:
+            self.limit, self._lowered, self._served = max(1, self.limit // 2), now, 0
+            self.paused_until = now + min(_FIRST_PAUSE_S * 2**self._refusals, _LONGEST_PAUSE_S)
+            self._refusals += 1
+        return was_alone
+
+
+class Schedule:
+    """
+    Args:
+        run: makes an attempt, whose number it gets, and returns its record.
+        ended: gets a task that will not run again, its last record, and all attempts in short.
+        jobs: attempts at once; `limits`: of those, for a provider.
+        retries: of attempts that were lost, or refused by a provider that had nothing else to do.
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[Row],
+        run: Callable[[Row, int], Awaitable[Record]],
+        ended: Callable[[Row, Record, Sequence[Record]], None],
+        *,
+        jobs: int,
+        limits: Mapping[str, int],
+        retries: int,
+        fail_fast: bool = False,
+    ) -> None:
+        self._run, self._ended, self._jobs = run, ended, jobs
+        self._retries, self._fail_fast = retries, fail_fast
+        self._wake, self.running = asyncio.Event(), 0
+        self.stopped: dict[str, Record] = {}
+        """By provider, the attempt that ended its tasks, such as one without a key."""
+        self._lanes: dict[str, _Lane] = {}
+        for number, row in enumerate(rows):
+            if row.provider not in self._lanes:
+                self._lanes[row.provider] = _Lane(min(limits.get(row.provider, jobs), jobs))
+            heapq.heappush(self._lanes[row.provider].queue, _Job((-row.priority, number), row))
+
+    async def work(self) -> None:
+        """Run all tasks. Raises what `run` and `ended` raise, when all that runs was cancelled."""
+        lanes = self._lanes.values()
+        try:
+            async with asyncio.TaskGroup() as group:
+                while self.running or any(lane.queue for lane in lanes):
+                    self._wake.clear()
+                    now = time.monotonic()
+                    while self.running < self._jobs and any(lane.is_ready(now) for lane in lanes):
+                        ready = (lane for lane in lanes if lane.is_ready(now))
+                        lane = min(ready, key=lambda lane: lane.queue[0])
+                        lane.running += 1
+                        self.running += 1
+                        group.create_task(self._attempt(lane, heapq.heappop(lane.queue)))
+                    pauses = [lane.paused_until - now for lane in lanes if lane.queue]
+                    pause = min((each for each in pauses if each > 0), default=None)
+                    await is_set_within(self._wake, pause)
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from None
+
+    async def _attempt(self, lane: _Lane, job: _Job) -> None:
+        began = time.monotonic()
+        record = await self._run(job.row, len(job.attempts) + 1)
+        lane.running -= 1
+        self.running -= 1
+        self._wake.set()
+        job.attempts.append({name: record.get(name) for name in _OF_ATTEMPT})
+        match record["status"]:
+            case "stopped":
+                self.stopped[job.row.provider] = record
+                lane.close()
+                return
+            case "try_later" | "lost" as status:
+                job.failures += lane.refused(began) if status == "try_later" else 1
+                if job.failures <= self._retries and len(job.attempts) < _MAX_ATTEMPTS:
+                    if not lane.is_closed:
+                        heapq.heappush(lane.queue, job)
+                    return
+                record["status"] = "failed"
+            case _:
+                lane.served()
+        self._ended(job.row, record, job.attempts)
+        if self._fail_fast and record["status"] != "done":
+            for each in self._lanes.values():
+                each.close()

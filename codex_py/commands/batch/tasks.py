@@ -1,0 +1,160 @@
+"""The task file of a batch: a JSON object a line. docs/batch.md describes it.
+
+All of it is checked before anything runs. Only a few words of each task stay in memory; the rest is read again.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Self, TypeAlias
+
+import pydantic
+from pydantic import AliasChoices, BeforeValidator, Field
+
+from codex_py.command_line.parser import suggestion
+from codex_py.config.budget import amount
+from codex_py.errors import ConfigError, UsageError
+
+_MAX_LINE_BYTES = 16 * 1024 * 1024
+
+
+def _amount(limit: str, value: object) -> float:
+    try:
+        return amount(limit, str(value))
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+
+
+_Turns: TypeAlias = Annotated[float | None, BeforeValidator(partial(_amount, "max_turns"))]
+_Tokens: TypeAlias = Annotated[float | None, BeforeValidator(partial(_amount, "max_tokens"))]
+_Cost: TypeAlias = Annotated[float | None, BeforeValidator(partial(_amount, "max_cost"))]
+_Time: TypeAlias = Annotated[float | None, BeforeValidator(partial(_amount, "max_time"))]
+
+
+class Task(pydantic.BaseModel):
+    """A task; the names of SWE-bench are read too. To be validated with the environment as its context."""
+
+    model_config = pydantic.ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    id: str = Field(
+        validation_alias=AliasChoices("id", "instance_id"),
+        pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$",
+    )
+    prompt: str = Field("", validation_alias=AliasChoices("prompt", "problem_statement"))
+    prompt_file: str | None = None
+    cwd: str = "."
+    repo: str | None = None
+    """The repository of a work tree of its own."""
+    base: str = Field("HEAD", validation_alias=AliasChoices("base", "base_commit"))
+    verify: str | list[str] = []
+    timeout: _Time = None
+    max_turns: _Turns = None
+    max_tokens: _Tokens = None
+    max_cost: _Cost = None
+    model: str | None = None
+    provider: str | None = None
+    config: dict[str, str | int | float | bool | list[Any]] = {}
+    """As of `exec -c`; the keys are dotted."""
+    priority: int = 0
+    env: list[str] = []
+    """Variables that must be set."""
+    meta: Any = None
+
+    @pydantic.model_validator(mode="after")
+    def _check(self, info: pydantic.ValidationInfo) -> Self:
+        if bool(self.prompt.strip()) == (self.prompt_file is not None):
+            raise ValueError("write either `prompt` or `prompt_file`")
+        if self.prompt_file is not None and not Path(self.prompt_file).is_file():
+            raise ValueError(f"there is no file {self.prompt_file!r}")
+        if self.repo is not None and "cwd" in self.model_fields_set:
+            raise ValueError("write either `cwd` or `repo`")
+        if not Path(folder := self.repo or self.cwd).is_dir():
+            raise ValueError(f"there is no folder {folder!r}")
+        if missing := set(self.env).difference(info.context or ()):
+            raise ValueError(f"a variable is not set: {', '.join(sorted(missing))}")
+        return self
+
+    def exec_options(self) -> list[str]:
+        provider = {} if self.provider is None else {"model_provider": self.provider}
+        verify = [self.verify] if isinstance(self.verify, str) else self.verify
+        single = {"model": self.model, "max-turns": self.max_turns}
+        single |= {"max-tokens": self.max_tokens, "max-cost": self.max_cost}
+        return [
+            *(f"--config={k}={json.dumps(v)}" for k, v in {**provider, **self.config}.items()),
+            *(f"--{name}={value}" for name, value in single.items() if value is not None),
+            *(f"--verify={script}" for script in verify),
+        ]
+
+
+_KNOWN = {*Task.model_fields, "instance_id", "problem_statement", "base_commit"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What stays of a task in memory."""
+
+    id: str
+    offset: int
+    digest: str
+    """Of its line."""
+    provider: str
+    priority: int
+
+
+class TaskFile:
+    """`provider`: that of tasks which name none."""
+
+    def __init__(
+        self, file: BinaryIO, name: str, environment: Mapping[str, str], provider: str
+    ) -> None:
+        self._file, self._name = file, name
+        self._environment, self._provider = environment, provider
+
+    def rows(self) -> Iterator[Row]:
+        """Check all lines. Raises a `UsageError` for the first bad one."""
+        seen: set[str] = set()
+        offset = number = 0
+        while line := self._file.readline(_MAX_LINE_BYTES):
+            number += 1
+            if line.strip():
+                try:
+                    task = self._task(line)
+                    if task.id in seen:
+                        raise ValueError(f"the id {task.id!r} was there before")
+                except (ValueError, RecursionError) as error:
+                    raise UsageError(f"line {number} of {self._name}: {_reason(error)}") from None
+                seen.add(task.id)
+                provider = task.provider or str(task.config.get("model_provider", self._provider))
+                digest = sha256(line.strip()).hexdigest()[:16]
+                yield Row(task.id, offset, digest, provider, task.priority)
+            offset += len(line)
+
+    def task(self, row: Row) -> tuple[Task, bytes]:
+        """A checked task, and its line."""
+        self._file.seek(row.offset)
+        line = self._file.readline()
+        return self._task(line), line
+
+    def _task(self, line: bytes) -> Task:
+        if len(line) == _MAX_LINE_BYTES:
+            raise ValueError("it is longer than 16 MB")
+        match fields := json.loads(line):
+            case {"instance_id": _}:
+                # The rows of SWE-bench have many more.
+                fields = {name: fields[name] for name in _KNOWN & fields.keys()}
+            case _:
+                pass
+        return Task.model_validate(fields, context=self._environment)
+
+
+def _reason(error: Exception) -> str:
+    if not isinstance(error, pydantic.ValidationError):
+        return f"it is not JSON: {error}" if isinstance(error, json.JSONDecodeError) else str(error)
+    first = error.errors(include_url=False)[0]
+    key = ".".join(map(str, first["loc"]))
+    if first["type"] == "extra_forbidden":
+        return f"unknown key {key!r}.{suggestion(key, _KNOWN)}"
+    return f"{key}: {first['msg']}" if key else first["msg"].removeprefix("Value error, ")

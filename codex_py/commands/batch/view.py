@@ -1,0 +1,54 @@
+"""What a batch says while it runs: lines of JSON, or a line on standard error."""
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Mapping
+
+from codex_py.streams.standard import OutputStream
+
+_PAUSE_S, _LOG_PAUSE_S = 1.0, 30.0
+
+
+class View:
+    """
+    Args:
+        out: a descriptor for JSON; None: text.
+        total: tasks of the batch, some of which have a status already.
+    """
+
+    def __init__(self, out: int | None, total: int, statuses: Counter[str]) -> None:
+        self._stream, self._is_json = OutputStream(2 if out is None else out), out is not None
+        self._total, self._statuses = total, statuses
+        self._began, self._before = time.monotonic(), statuses.total()
+        self._is_log = out is None and not os.isatty(2)
+        self._due, self._usage = self._began, Counter[str]()
+
+    def count(self, status: str, usage: Mapping[str, int] | None) -> None:
+        self._statuses[status] += 1
+        self._usage.update(usage or {})
+
+    def show(self, running: int, exit_code: int | None = None) -> None:
+        """Print how far it is, unless that was printed just now; with an exit code, for the last time."""
+        now = time.monotonic()
+        if exit_code is None and now < self._due:
+            return
+        self._due = now + (_LOG_PAUSE_S if self._is_log else _PAUSE_S)
+        ended = self._statuses.total()
+        left, rate = self._total - ended, (ended - self._before) / max(now - self._began, 0.001)
+        eta_s = round(left / rate) if rate else None
+        if self._is_json:
+            kind = "progress" if exit_code is None else "completed"
+            data = {"type": f"batch.{kind}", "total": self._total, "ended": ended}
+            data |= {"running": running, "statuses": self._statuses, "usage": self._usage}
+            data |= {"tasks_per_minute": round(rate * 60, 1), "eta_s": eta_s}
+            data |= {} if exit_code is None else {"exit_code": exit_code}
+            self._stream.write_text(json.dumps(data) + "\n")
+            return
+        counts = ", ".join(f"{count} {status}" for status, count in self._statuses.items())
+        text = f"{ended} of {self._total} tasks ended ({counts or 'none'}), {running} running"
+        if running and eta_s is not None:
+            text += f", about {eta_s // 60 + 1} min left"
+        end = "\n" if self._is_log or exit_code is not None else "\r"
+        self._stream.write_text(text + ("" if self._is_log else "\x1b[K") + end)

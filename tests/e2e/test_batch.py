@@ -1,0 +1,432 @@
+"""`codex-py batch` of the real program: what it keeps, what it runs again, and what is left after a kill."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.commands.batch.tasks import Task
+from codex_py.testing import Pause, RecordedRequest, Reply, ev_completed, ev_custom_tool_call
+from tests.support.codex_process import start_codex_py
+from tests.support.hooks import DONE, command
+from tests.support.program import Workplace, environment, run_codex_py
+from tests.support.server import ScriptedServer
+
+_OPTIONS = ("--skip-git-repo-check", "-s", "danger-full-access")
+_PATCH = [
+    *ev_custom_tool_call(
+        "p", "apply_patch", "*** Begin Patch\n*** Add File: made\n+text\n*** End Patch"
+    ),
+    ev_completed(),
+]
+
+_MEND = [
+    *ev_custom_tool_call(
+        "p",
+        "apply_patch",
+        "*** Begin Patch\n*** Update File: calc.py\n@@\n-    return a - b\n+    return a + b\n*** End Patch",
+    ),
+    ev_completed(),
+]
+
+
+def write_tasks(place: Workplace, tasks: Sequence[Mapping[str, Any]]) -> None:
+    text = "".join(json.dumps(task) + "\n" for task in tasks)
+    (place.cwd / "tasks.jsonl").write_text(text, encoding="utf-8")
+
+
+def some_tasks(count: int, **fields: Any) -> list[dict[str, Any]]:
+    return [{"id": f"t{number}", "prompt": f"do {number}", **fields} for number in range(count)]
+
+
+def arguments(*options: str, output: str = "out.jsonl") -> list[str]:
+    return ["batch", "tasks.jsonl", "-o", output, *options, "--", *_OPTIONS]
+
+
+def batch(
+    place: Workplace, *options: str, output: str = "out.jsonl"
+) -> subprocess.CompletedProcess[bytes]:
+    return run_codex_py(arguments(*options, output=output), place.home, place.cwd)
+
+
+def start(place: Workplace, *options: str) -> subprocess.Popen[bytes]:
+    return start_codex_py(arguments(*options), place.cwd, environment(place.home), real=True)
+
+
+def commit_all(repo: Path) -> str:
+    """Commit all files of a folder, which becomes a repository; the commit."""
+    author = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    for words in (("init", "-q"), ("add", "-A"), (*author, "commit", "-qm", "all")):
+        subprocess.run(["git", *words], cwd=repo, check=True)
+    head = ["git", "rev-parse", "HEAD"]
+    return subprocess.run(head, cwd=repo, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def results(place: Workplace, output: str = "out.jsonl") -> dict[str, dict[str, Any]]:
+    lines = (place.cwd / output).read_text(encoding="utf-8").splitlines()
+    found = [json.loads(line) for line in lines]
+    by_id = {each["id"]: each for each in found}
+    assert len(by_id) == len(found), "a task has two results"
+    return by_id
+
+
+def statuses(place: Workplace) -> dict[str, str]:
+    return {name: each["status"] for name, each in results(place).items()}
+
+
+def agents_of(driver: int) -> list[int]:
+    """The agents that a batch runs just now; its other child is the guardian."""
+    listed = Path(f"/proc/{driver}/task/{driver}/children").read_text("utf-8").split()
+    return [int(pid) for pid in listed if b"\0exec\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text("utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_until_gone(pids: Sequence[int], within_s: float) -> None:
+    deadline = time.monotonic() + within_s
+    while any(is_alive(pid) for pid in pids):
+        assert time.monotonic() < deadline, "an agent has outlived its batch"
+        time.sleep(0.01)
+
+
+def test_each_task_has_one_result_and_does_not_run_again(place: Workplace) -> None:
+    (place.cwd / "other").mkdir()
+    first, second, third = some_tasks(3)
+    third.pop("prompt")
+    (place.cwd / "prompt.md").write_text("from a file", encoding="utf-8")
+    tasks = [first, {**second, "cwd": "other", "meta": [1]}, {**third, "prompt_file": "prompt.md"}]
+    write_tasks(place, tasks)
+    with ScriptedServer([_PATCH, DONE], each_thread=True) as server:
+        place.configure(server)
+        done = batch(place, "--json")
+        prompts = {each.input[-1]["content"][0]["text"] for each in server.requests[:3]}
+        asked = len(server.requests)
+        again = batch(place)
+        assert len(server.requests) == asked == 6
+    assert (done.returncode, again.returncode) == (0, 0)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {each["type"] for each in events[:-1]} == {"batch.progress"}
+    assert events[-1]["type"] == "batch.completed"
+    assert (events[-1]["statuses"], events[-1]["exit_code"]) == ({"done": 3}, 0)
+    assert len(prompts & {"do 0", "do 1", "from a file"}) >= 1
+    result = results(place)["t1"]
+    assert (result["exit_code"], result["last_message"], result["meta"]) == (0, "done", [1])
+    assert "+text" in result["diff"]
+    assert result["usage"]["output_tokens"] > 0
+    assert [each["status"] for each in result["attempts"]] == ["done"]
+    assert result["artefacts"] == "out/t1/1"
+    assert sorted(each.name for each in (place.cwd / result["artefacts"]).iterdir()) == [
+        *("events.jsonl", "last_message.md", "patch.diff", "stderr")
+    ]
+    assert (place.cwd / "other" / "made").read_text(encoding="utf-8") == "text\n"
+
+
+def test_tasks_with_a_repository_work_in_trees_of_their_own(place: Workplace) -> None:
+    repo = place.cwd / "repo"
+    repo.mkdir()
+    (repo / "old").write_text("1\n", encoding="utf-8")
+    base = commit_all(repo)
+    (repo / "old").write_text("2\n", encoding="utf-8")
+    commit_all(repo)
+    hook = repo / ".git" / "hooks" / "post-checkout"
+    hook.write_text("#!/bin/sh\ntouch hooked\n", encoding="utf-8")
+    hook.chmod(0o755)
+    script = [command("printf 'a\\0b' > binary; cat old > seen; git add seen"), DONE]
+    write_tasks(place, some_tasks(2, repo="repo", base=base, verify="test -e binary"))
+    with ScriptedServer(script, each_thread=True) as server:
+        place.configure(server)
+        assert batch(place).returncode == 0
+    for result in results(place).values():
+        assert result["base"] == base
+        assert "hooked" not in result["diff"]
+        assert result["gates"][0]["status"] == "passed"
+    copy = place.cwd / "copy"
+    subprocess.run(["git", "clone", "-q", repo, copy], check=True)
+    subprocess.run(["git", "checkout", "-q", base], cwd=copy, check=True)
+    patch = place.cwd / "out" / "t0" / "1" / "patch.diff"
+    subprocess.run(["git", "apply", patch], cwd=copy, check=True)
+    assert (copy / "binary").read_bytes() == b"a\0b"
+    assert (copy / "seen").read_text(encoding="utf-8") == "1\n"
+    status = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=repo, capture_output=True, check=True
+    )
+    assert status.stdout == b""
+    assert list((place.home / "worktrees").iterdir()) == []
+
+
+def test_the_exit_code_of_an_agent_is_the_status_of_its_task(place: Workplace) -> None:
+    gate, budget = {"verify": "false"}, {"max_tokens": 1}
+    cases = [gate, budget, {"timeout": 0.01}, {"config": {"budget.max_turns": 1}}, {}]
+    write_tasks(place, [{**task, **more} for task, more in zip(some_tasks(5), cases, strict=True)])
+    with ScriptedServer([_PATCH, *[DONE] * 4], each_thread=True) as server:
+        place.configure(server)
+        assert batch(place).returncode == 1
+    found = results(place)
+    assert found["t2"].pop("exit_code") in {None, 143}
+    assert {name: (each["status"], each.get("exit_code")) for name, each in found.items()} == {
+        "t0": ("failed", 3),
+        "t1": ("over_budget", 54),
+        "t2": ("timeout", None),
+        "t3": ("failed", 53),
+        "t4": ("done", 0),
+    }
+
+
+def test_a_provider_without_a_key_ends_its_own_tasks_alone(place: Workplace) -> None:
+    tasks = some_tasks(4)
+    for task in tasks[:2]:
+        task["provider"] = "other"
+    write_tasks(place, tasks)
+    with ScriptedServer([DONE], each_thread=True) as server:
+        place.configure(server)
+        with (place.home / "config.toml").open("a", encoding="utf-8") as file:
+            file.write(f'[model_providers.other]\nname = "x"\nbase_url = "{server.base_url}"\n')
+            file.write('env_key = "NOT_SET"\n')
+        done = batch(place, "--limit", "other=1")
+    assert done.returncode == 77
+    assert statuses(place) == {"t2": "done", "t3": "done"}
+    assert b"no further task ran with other" in done.stderr
+
+
+def test_a_provider_that_serves_four_at_a_time_ends_no_task(place: Workplace) -> None:
+    lock, in_flight = threading.Lock(), 0
+
+    def answer(_: RecordedRequest) -> Reply:
+        nonlocal in_flight
+        with lock:
+            in_flight += 1
+            is_refused = in_flight > 4
+        threading.Event().wait(0.01 if is_refused else 0.4)
+        with lock:
+            in_flight -= 1
+        if is_refused:
+            return Reply(status=429, body=b'{"error":{"message":"slow down"}}')
+        return Reply(events=DONE)
+
+    write_tasks(place, some_tasks(12))
+    with ScriptedServer([answer] * 100) as server:
+        place.configure(server)
+        assert batch(place, "--jobs", "8", "--retries", "0").returncode == 0
+        assert len(server.requests) > 12
+    assert set(statuses(place).values()) == {"done"}
+    assert len(results(place)) == 12
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_killed_agent_gets_another_try_and_a_killed_batch_leaves_nothing(
+    place: Workplace,
+) -> None:
+    repo = place.cwd / "repo"
+    repo.mkdir()
+    (repo / "file").write_text("1\n", encoding="utf-8")
+    commit_all(repo)
+    write_tasks(place, some_tasks(2, repo="repo"))
+    pauses = [Pause() for _ in range(5)]
+    with ScriptedServer([[pause, *DONE] for pause in pauses], check_prefix=False) as server:
+        place.configure(server, stream_idle_timeout_ms=100_000)
+        driver = start(place)
+        with driver:
+            for pause in pauses[:2]:
+                assert pause.reached.wait(60)
+            os.kill(agents_of(driver.pid)[0], signal.SIGKILL)
+            assert pauses[2].reached.wait(60)
+            agents = agents_of(driver.pid)
+            driver.kill()
+        assert len(agents) == 2
+        wait_until_gone(agents, 1.0)
+        assert results(place) == {}
+        assert len(list((place.home / "worktrees").iterdir())) == 2
+        for pause in pauses:
+            pause.until.set()
+        assert batch(place).returncode == 0
+    assert statuses(place) == {"t0": "done", "t1": "done"}
+    assert list((place.home / "worktrees").iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_lost_attempts_are_counted(place: Workplace) -> None:
+    write_tasks(place, some_tasks(1))
+    with ScriptedServer([command("kill -9 $PPID")] * 2) as server:
+        place.configure(server)
+        assert batch(place, "--retries", "1").returncode == 1
+    result = results(place)["t0"]
+    assert (result["status"], result["signal"]) == ("failed", signal.SIGKILL)
+    assert [each["status"] for each in result["attempts"]] == ["lost", "lost"]
+
+
+def test_an_interruption_ends_the_agents_and_keeps_what_is_done(place: Workplace) -> None:
+    write_tasks(place, some_tasks(2))
+    pause = Pause()
+    with ScriptedServer([DONE, [pause, *DONE], DONE]) as server:
+        place.configure(server)
+        with start(place, "--jobs", "1", "--json") as driver:
+            assert pause.reached.wait(60)
+            driver.send_signal(signal.SIGINT)
+            out, _ = driver.communicate(timeout=60)
+        assert driver.returncode == 130
+        assert json.loads(out.splitlines()[-1])["exit_code"] == 130
+        assert statuses(place) == {"t0": "done"}
+        assert batch(place).returncode == 0
+    assert statuses(place) == {"t0": "done", "t1": "done"}
+
+
+def test_a_second_batch_does_not_write_to_the_same_results(place: Workplace) -> None:
+    write_tasks(place, some_tasks(1))
+    pause = Pause()
+    with ScriptedServer([[pause, *DONE]]) as server:
+        place.configure(server)
+        with start(place) as driver:
+            assert pause.reached.wait(60)
+            second = batch(place)
+            pause.until.set()
+    assert (driver.returncode, second.returncode) == (0, 75)
+    assert second.stderr == b"Error: another batch writes to out.jsonl\n"
+
+
+def test_a_torn_line_is_cut_and_its_task_runs_again(place: Workplace) -> None:
+    write_tasks(place, some_tasks(2))
+    with ScriptedServer([DONE], each_thread=True) as server:
+        place.configure(server)
+        assert batch(place).returncode == 0
+        file = place.cwd / "out.jsonl"
+        file.write_bytes(file.read_bytes()[:-100])
+        assert batch(place).returncode == 0
+        assert len(server.requests) == 3
+    assert statuses(place) == {"t0": "done", "t1": "done"}
+
+
+def test_a_changed_task_runs_again_only_if_asked(place: Workplace) -> None:
+    write_tasks(place, some_tasks(2))
+    with ScriptedServer([DONE], each_thread=True) as server:
+        place.configure(server)
+        assert batch(place).returncode == 0
+        write_tasks(place, [some_tasks(1)[0], {"id": "t1", "prompt": "another"}])
+        refused = batch(place)
+        assert (refused.returncode, len(server.requests)) == (2, 2)
+        assert b"1 tasks have changed since they ended, such as 't1'" in refused.stderr
+        assert batch(place, "--redo", "changed").returncode == 0
+        assert len(server.requests) == 3
+    assert statuses(place) == {"t0": "done", "t1": "done"}
+
+
+def test_shards_divide_the_tasks(place: Workplace) -> None:
+    write_tasks(place, some_tasks(5))
+    with ScriptedServer([DONE], each_thread=True) as server:
+        place.configure(server)
+        for index in range(2):
+            assert batch(place, "--shard", f"{index}/2", output=f"{index}.jsonl").returncode == 0
+        assert batch(place, "--only", "t1,t4", output="two.jsonl").returncode == 0
+    assert [sorted(results(place, f"{name}.jsonl")) for name in ("0", "1", "two")] == [
+        *(["t0", "t2", "t4"], ["t1", "t3"], ["t1", "t4"])
+    ]
+
+
+def test_rows_of_swe_bench_become_predictions(place: Workplace) -> None:
+    repo = place.cwd / "owner" / "name"
+    repo.mkdir(parents=True)
+    (repo / "file").write_text("1\n", encoding="utf-8")
+    row = {"repo": "owner/name", "base_commit": commit_all(repo), "problem_statement": "mend it"}
+    rows = [
+        {"instance_id": f"owner__name-{n}", **row, "test_patch": "", "hints_text": ""}
+        for n in (1, 2)
+    ]
+    write_tasks(place, rows)
+
+    def answer(request: RecordedRequest) -> Any:
+        return DONE if request.input[-1]["type"] != "message" else _PATCH
+
+    refuse_one = Reply(status=400, body=b'{"error":{"message":"no"}}')
+    with ScriptedServer([refuse_one, answer, answer]) as server:
+        place.configure(server)
+        assert batch(place, "--jobs", "1", "--predictions", "preds.jsonl").returncode == 1
+    (prediction,) = (place.cwd / "preds.jsonl").read_text(encoding="utf-8").splitlines()
+    found = json.loads(prediction)
+    assert found.keys() == {"instance_id", "model_name_or_path", "model_patch"}
+    assert (found["instance_id"], found["model_name_or_path"]) == ("owner__name-2", "gpt-5.5")
+    assert found["model_patch"].startswith("diff --git a/made b/made\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "line 2 of tasks.jsonl: it is not JSON: "),
+        ("[1]", "line 2 of tasks.jsonl: Input should be"),
+        ("[" * 100_000, "line 2 of tasks.jsonl: "),
+        ('{"id": "../x", "prompt": "x"}', "line 2 of tasks.jsonl: id: "),
+        ('{"id": "t0", "prompt": "x"}', "line 2 of tasks.jsonl: the id 't0' was there before"),
+        ('{"id": "x"}', "line 2 of tasks.jsonl: write either `prompt` or `prompt_file`"),
+        ('{"id": "x", "promt": "x"}', "unknown key 'promt'. Did you mean prompt?"),
+        ('{"id": "x", "prompt": "x", "cwd": "nowhere"}', "there is no folder 'nowhere'"),
+        ('{"id": "x", "prompt": "x", "prompt_file": "y"}', "write either `prompt`"),
+        ('{"id": "x", "prompt": "x", "cwd": ".", "repo": "."}', "write either `cwd` or `repo`"),
+        ('{"id": "x", "prompt": "x", "timeout": "soon"}', "timeout: "),
+        ('{"id": "x", "prompt": "x", "env": ["NOT_SET"]}', "a variable is not set: NOT_SET"),
+        ('{"id": "x", "prompt": "\xff"}', "line 2 of tasks.jsonl: "),
+    ],
+)
+def test_a_bad_task_file_runs_nothing(place: Workplace, line: str, reason: str) -> None:
+    good = json.dumps(some_tasks(1)[0])
+    (place.cwd / "tasks.jsonl").write_text(f"{good}\n{line}\n", encoding="latin-1")
+    done = batch(place)
+    assert done.returncode == 2
+    assert reason in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1
+    assert not (place.cwd / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["tasks.jsonl"], "say which tasks"),
+        (["tasks.jsonl", "-o", "out"], "must end in .jsonl"),
+        (["nothing.jsonl", "-o", "out.jsonl"], "nothing.jsonl cannot be read"),
+        (["tasks.jsonl", "-o", "out.jsonl", "--shard", "4/4"], "'4/4' is no shard"),
+        (["tasks.jsonl", "-o", "out.jsonl", "--only", "t7"], "there is no task t7"),
+        (["tasks.jsonl", "-o", "out.jsonl", "--", "a prompt"], "behind `--` are options"),
+        (["tasks.jsonl", "-o", "out.jsonl", "--", "--no-such"], "unknown option --no-such"),
+        (["tasks.jsonl", "-o", "tasks.jsonl"], "line 1 of tasks.jsonl is no result"),
+    ],
+)
+def test_a_mistake_in_the_command_line_runs_nothing(
+    place: Workplace, words: list[str], reason: str
+) -> None:
+    write_tasks(place, some_tasks(1))
+    before = (place.cwd / "tasks.jsonl").read_bytes()
+    done = run_codex_py(["batch", *words], place.home, place.cwd)
+    assert done.returncode == 2
+    assert reason in done.stderr.decode()
+    assert (place.cwd / "tasks.jsonl").read_bytes() == before
+
+
+def test_the_documentation_has_the_keys_of_tasks_and_results(place: Workplace) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "batch.md").read_text(encoding="utf-8")
+    tasks, result, *_ = re.findall(r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    keys = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", text, re.MULTILINE))))
+    assert Task.model_fields.keys() <= keys
+    repo = place.cwd / "repo"
+    repo.mkdir()
+    (repo / "calc.py").write_text("def add(a, b):\n    return a - b\n", encoding="utf-8")
+    commit_all(repo)
+    (place.cwd / "tests.md").write_text("Write tests", encoding="utf-8")
+    (place.cwd / "tasks.jsonl").write_text(tasks, encoding="utf-8")
+    with ScriptedServer([_MEND, DONE], each_thread=True) as server:
+        place.configure(server)
+        assert batch(place, output="results.jsonl").returncode == 1
+    made, shown = results(place, "results.jsonl")["add"], json.loads(result)
+    assert list(made) == list(shown)
+    same = ("id", "status", "diff", "usage", "gates", "artefacts", "model")
+    assert {name: made[name] for name in same} == {name: shown[name] for name in same}
