@@ -6,6 +6,7 @@
     ├── SessionError           a session file is missing or cannot be read
     ├── TurnAborted            the user, or a signal, ended the turn
     ├── TurnLimit              the model was not done after so many responses
+    ├── TurnSuspended          the turn goes on in a later session, with the call that raised this
     ├── PromptRefused          an extension does not let a prompt go to the model
     ├── CompactionFailed       the history was not compacted
     ├── PatchError             a patch cannot be read or does not fit; nothing was changed
@@ -46,6 +47,8 @@ class ExitCode(IntEnum):
     DENIED = 5
     SANDBOX = 6
     PATCH = 7
+    SUSPENDED = 8
+    """A call waits for an approval."""
     TURN_LIMIT = 53
     """A limit of responses was reached, or the model repeated itself."""
     BUDGET = 54
@@ -123,6 +126,13 @@ class TurnAborted(CodexError):
 class TurnLimit(CodexError):
     code = "turn_limit"
     exit_code = ExitCode.TURN_LIMIT
+
+
+class TurnSuspended(CodexError):
+    """Ends the turn, which may go on in a later session: the call that raises it has no output in the session file."""
+
+    code = "suspended"
+    exit_code = ExitCode.SUSPENDED
 
 
 class PromptRefused(CodexError):

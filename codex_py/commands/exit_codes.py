@@ -22,6 +22,7 @@ MEANINGS: Final[dict[int, str]] = {
     ExitCode.SANDBOX: "nothing on this machine can hold a command (`codex-py sandbox`), or the"
     " sandbox refused a call, with `--fail-on sandbox`",
     ExitCode.PATCH: "a patch does not fit, or not all of it",
+    ExitCode.SUSPENDED: "a call waits for an approval, with `--on-approval suspend`",
     ExitCode.TURN_LIMIT: "the model was not done after `--max-turns` responses, or 1,000 in one turn; or it made the"
     " same call ten times in a row",
     ExitCode.BUDGET: "`--max-tokens` or `--max-cost` is reached",

@@ -97,6 +97,9 @@ class SessionTurn:
         )
         was_unfinished, log.is_unfinished = log.is_unfinished, True
         try:
+            if (open_call := log.take_open_call()) is not None:
+                # Nothing may come between a call and its output.
+                await turn.answer(open_call)
             await self._begin()
             await turn.run()
             await self._be_cancelled()
@@ -140,6 +143,9 @@ class SessionTurn:
 
     def record(self, item: ResponseItem | Note, place: Place) -> None:
         self._host.log.record(item, place)
+
+    def leave_open(self, place: Place) -> None:
+        self._host.log.leave_open(place)
 
     def settle(self, *, whole: bool) -> None:
         self._host.log.settle(whole=whole)

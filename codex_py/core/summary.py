@@ -69,6 +69,8 @@ class _Summarising:
         if isinstance(item, Message) and item.role == "assistant":
             self.text = item.text or self.text
 
+    def leave_open(self, place: Place) -> None: ...
+
     def settle(self, *, whole: bool) -> None: ...
 
     def emit(self, event: events.Event) -> None:

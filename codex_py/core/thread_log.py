@@ -20,7 +20,7 @@ from codex_py.protocol.messages import (
     message,
 )
 from codex_py.protocol.prompts import Note, UserPrompt, is_models
-from codex_py.protocol.response_order import COMPLETED, Place, in_order
+from codex_py.protocol.response_order import COMPLETED, OpenCall, Place, in_order
 from codex_py.protocol.settings import TurnSettings, turn_context
 from codex_py.protocol.stream import Prompt, Usage
 from codex_py.protocol.tools import ToolCall
@@ -63,7 +63,9 @@ class ThreadState:
     instructions: str
     """The base prompt; blank: none."""
     items: Sequence[EncodedItem]
-    """The history after it. Every call has its output."""
+    """The history after it. Every call but the open one has its output."""
+    open_call: OpenCall | None = None
+    """The next turn runs it before all else."""
     read_conversation: Callable[[], Sequence[EncodedItem]] = tuple
     """Reads the history for display, with the items that a compaction removed from `items`."""
     usage: Usage = field(default_factory=Usage)
@@ -112,6 +114,11 @@ class ThreadLog:
         """The last turn failed or was interrupted."""
         self.ran: list[ToolCall] = []
         """Calls of a response that broke off: they must not run again when it is retried."""
+        self._open_call = thread.open_call
+        self._output_index: int | None = None
+        """Where the outputs of the running response belong; None: at the end."""
+        self._left_open: set[Place] = set()
+        """Places of outputs that the session file does not get."""
         self.usage = thread.usage
         """The tokens of the whole thread."""
         self.last_usage = thread.last_usage
@@ -159,6 +166,7 @@ class ThreadLog:
 
     def begin_turn(self, settings: TurnSettings, introduction: Introduction) -> None:
         """Append the context that changed since the last turn, and in the first turn the notes of extensions."""
+        self._left_open.clear()
         if self._told_model not in {None, settings.model}:
             self.item(model_switch())
         self._told_model = settings.model
@@ -192,6 +200,9 @@ class ThreadLog:
         self.tell(notes)
 
     def send_notes(self) -> None:
+        if self._left_open:
+            # A later session puts the output behind its call.
+            return
         notes, self.notes = self.notes, []
         self.tell(notes)
 
@@ -208,7 +219,18 @@ class ThreadLog:
         """Write an item of the running response to the session file."""
         kind = "message" if isinstance(item, Note) else item.type
         self._response.append((place, kind, encoded := item.encoded()))
-        self._recorder.response_item(encoded, place)
+        if place not in self._left_open:
+            self._recorder.response_item(encoded, place)
+
+    def take_open_call(self) -> OpenCall | None:
+        """The call is run now; its output is recorded next."""
+        if (call := self._open_call) is not None:
+            self._open_call, self._output_index = None, len(self._base) + call.output_index
+        return call
+
+    def leave_open(self, place: Place) -> None:
+        """Keep the output of this place out of the session file, which then has nothing behind its call until the next turn."""
+        self._left_open.add(place)
 
     def settle(self, *, whole: bool) -> None:
         """Add the items of the response to the history. `whole`: the response is complete."""
@@ -217,7 +239,9 @@ class ThreadLog:
             place = last._replace(position=last.position + 1, arrival=last.arrival + 1)
             self._response.append((place, COMPLETED, EncodedItem(b"")))
             self._recorder.event_msg({"type": COMPLETED}, place)
-        self._items += in_order(self._response)
+        at, self._output_index = self._output_index, None
+        at = len(self._items) if at is None else at
+        self._items[at:at] = in_order(self._response)
         self._response.clear()
 
     def abort(self, error: CodexError | None) -> None:

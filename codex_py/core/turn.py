@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from codex_py.errors import CodexError, ModelError, TurnLimit, single_error
+from codex_py.errors import CodexError, ModelError, TurnLimit, TurnSuspended, single_error
 from codex_py.protocol.events import (
     CallDenied,
     Event,
@@ -22,7 +22,7 @@ from codex_py.protocol.events import (
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.items import OutputItem, ResponseItem
 from codex_py.protocol.prompts import Note
-from codex_py.protocol.response_order import Place
+from codex_py.protocol.response_order import OpenCall, Place
 from codex_py.protocol.stream import (
     Completed,
     ModelStream,
@@ -65,6 +65,10 @@ class Conversation(Protocol):
 
     def record(self, item: ResponseItem | Note, place: Place) -> None:
         """Write an item of the response to the session file. `settle` adds it to the history."""
+        ...
+
+    def leave_open(self, place: Place) -> None:
+        """Do not write the output of this place to the session file: a later session may run its call."""
         ...
 
     def settle(self, *, whole: bool) -> None:
@@ -125,7 +129,11 @@ class _Call:
             self.held.append(event)
 
     async def run(self) -> None:
-        self.answer(await self.handlers.dispatch(self.call, self.emit))
+        try:
+            self.answer(await self.handlers.dispatch(self.call, self.emit))
+        except TurnSuspended:
+            self.conversation.leave_open(self.place)
+            raise
 
     def refuse(self, text: str, code: str | None = None) -> None:
         output = ToolOutput(text, success=False, error_code=code)
@@ -197,6 +205,11 @@ class Turn:
                     return
         raise TurnLimit(f"the turn was stopped after {self._max_responses} responses")
 
+    async def answer(self, open_call: OpenCall) -> None:
+        """Run a call that the history has without an output. Raises a `CodexError` if it ends the turn."""
+        await _Response(self._conversation, self._handlers, self._ran).answer(open_call)
+        self._ran.clear()
+
     async def _recover(self, failure: ModelError) -> bool:
         """False if the same request is sent again, after a wait. Raises a failure that is final."""
         retry = self._retries.next(failure)
@@ -251,14 +264,29 @@ class _Response:
                 the stream's own is returned.
         """
         prompt = await self._conversation.prompt()
+        await self._run(self._stream(model, prompt))
+        return self._failure
+
+    async def answer(self, open_call: OpenCall) -> None:
+        """Run a call of an earlier response. Raises as `run` does."""
+
+        async def run() -> None:
+            async with asyncio.TaskGroup() as calls:
+                if (call := self._handlers.build_tool_call(open_call.item)) is not None:
+                    self._start(call, open_call.place, calls)
+
+        await self._run(run())
+
+    async def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work, a group of calls, and answer each call."""
         # In a task of its own: before Python 3.12, a group whose call fails at the end leaves its task cancelled.
-        stream = asyncio.create_task(self._stream(model, prompt))
+        task = asyncio.create_task(work)
         current = asyncio.current_task()
         assert current is not None
         cancellations = current.cancelling()
         end: BaseException | None = None
         try:
-            await stream
+            await task
         except BaseExceptionGroup as group:
             end = single_error(group)
             if isinstance(end, CodexError) and current.cancelling() > cancellations:
@@ -269,7 +297,6 @@ class _Response:
             self._settle(self._aborted(end))
         if end is not None:
             raise end
-        return self._failure
 
     async def _stream(self, model: ModelStream, prompt: Prompt) -> None:
         async with asyncio.TaskGroup() as calls:

@@ -7,6 +7,8 @@ may stand before later calls of its response. A `Place` in the line says where t
 from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
+from codex_py.protocol.items import ResponseItem
+
 
 class Place(NamedTuple):
     """The place of an item in the history. Items are in the order of their places."""
@@ -19,6 +21,16 @@ class Place(NamedTuple):
     """The index of the item in the response; for an output, that of its call."""
     arrival: int
     """How many items of the model came before it, those left out included; for an output, that of its call."""
+
+
+class OpenCall(NamedTuple):
+    """A call that an earlier session left without an output."""
+
+    item: ResponseItem
+    place: Place
+    """Of the output."""
+    output_index: int
+    """In the history without base prompt."""
 
 
 COMPLETED = "response_completed"

@@ -121,6 +121,13 @@ def context_of(entries: Iterable[Entry]) -> dict[str, str]:
     return context
 
 
+def open_call(entries: Sequence[Entry]) -> tuple[Entry, Entry] | None:
+    """The one call of the last response that has no output, and the output that it gets in `paired`."""
+    response = next((each.place.response for each in reversed(entries) if each.place), None)
+    found = list(_aborted([e for e in entries if e.place and e.place.response == response]))
+    return found[0] if len(found) == 1 else None
+
+
 def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
     """The items in the order of the history, changed so that every call has exactly one output and every output its
     call.
@@ -189,18 +196,19 @@ def _in_order(entries: Sequence[Entry]) -> Iterator[Entry]:
     """Put the items of each response in the order of the history. A call without an output gets one that says
     `aborted`."""
     for group in by_response(entries):
-        whole = [*group, *_aborted(group)]
+        whole = [*group, *(output for _, output in _aborted(group))]
         placed = [(each.place, each.type, each) for each in whole if each.place is not None]
         yield from in_order(placed) if placed else group
 
 
-def _aborted(response: Sequence[Entry]) -> Iterator[Entry]:
+def _aborted(response: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
+    """Each call without an output, and the output that it gets."""
     answered = {each.place for each in response if each.type in _OUTPUT_TYPES}
     for each in response:
         if each.place is None or each.call_id is None or each.type not in _ABORTED:
             continue
         if (place := each.place._replace(is_output=True)) not in answered:
-            yield Entry.of({"call_id": each.call_id, **_ABORTED[each.type]}, None, place)
+            yield each, Entry.of({"call_id": each.call_id, **_ABORTED[each.type]}, None, place)
 
 
 def compacted(entries: Sequence[Entry], payload: Mapping[str, Any]) -> list[Entry]:

@@ -4,9 +4,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codex_py.protocol import response_order
-from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.items import parse_item
+from codex_py.protocol.messages import EncodedItem, decode_json
+from codex_py.protocol.response_order import OpenCall
 from codex_py.protocol.stream import Usage
-from codex_py.rollout.entries import Entry, compacted, context_of, paired, without_last_turns
+from codex_py.rollout.entries import (
+    Entry,
+    compacted,
+    context_of,
+    open_call,
+    paired,
+    without_last_turns,
+)
 from codex_py.rollout.lines import Line, ThreadLines
 from codex_py.rollout.records import SessionMeta, read_token_count
 
@@ -31,16 +40,21 @@ class StoredSession:
     """The last text of each kind of context, by its opening (`CONTEXT_OPENINGS`)."""
     damaged_lines: int
     """The number of lines since the last compaction that were skipped as unreadable, such as one cut off by a kill."""
+    open_call: OpenCall | None = None
+    """The call that has no output."""
 
     @property
     def thread_id(self) -> str:
         return self.meta.id
 
 
-def read_session(path: Path) -> StoredSession:
+def read_session(path: Path, *, leaves_open: bool = False) -> StoredSession:
     """Read what the model sees of a session: all of it, or everything since its last compaction.
 
     Items keep their bytes from the file. Lines of unknown type are skipped.
+
+    Args:
+        leaves_open: if just one call of the last response has no output, it gets none here either.
 
     Raises:
         SessionError: the file cannot be read, does not begin with session metadata, or continues a
@@ -82,10 +96,19 @@ def read_session(path: Path) -> StoredSession:
         told = lines.last("turn_context", _model)
         model = told and told[1]
     usage, last_usage = usages or (Usage(), Usage())
+    items = paired(entries)
+    waiting = None
+    if leaves_open and (found := open_call(entries)) is not None:
+        call, output = found
+        index = len(items) - 1 - items[::-1].index(output.encoded)
+        del items[index]
+        assert output.place is not None
+        waiting = OpenCall(parse_item(decode_json(call.encoded)), output.place, index)
     return StoredSession(
         path=path,
         meta=lines.meta,
-        items=paired(entries),
+        items=items,
+        open_call=waiting,
         usage=usage,
         last_usage=last_usage,
         model=model,
