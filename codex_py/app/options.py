@@ -32,6 +32,31 @@ resume. A configured feature that is `Inherited` is that of the parent, the othe
 
 
 @frozen
+class ApprovalAnswer:
+    """What a person decided about a call that waits."""
+
+    file: Path
+    """Of the request that they decided on."""
+    is_approved: bool
+    because: str | None = None
+    """For the model."""
+
+
+@frozen
+class Suspension:
+    """A call that needs an approval suspends the run. See `app.features.suspension`."""
+
+    folder: Path
+    """For the requests that are left; absolute."""
+    lifetime_s: float
+    """Of a request."""
+    key: bytes
+    """Signs the requests."""
+    answer: ApprovalAnswer | None = None
+    """The session goes on with the call that waits; with `resume`."""
+
+
+@frozen
 class SessionOptions:
     """How a session is opened, besides its configuration."""
 
@@ -72,6 +97,8 @@ class SessionOptions:
     """The conversation replaces another one on the same screen; hooks are told."""
     keep_commands: bool = False
     """Commands keep running between turns. False: they end with the turn, so that their items complete before it."""
+    suspension: Suspension | None = None
+    """None: a call that needs an approval asks the approver. It has none of its own."""
     can_review: bool = False
     """The session may be asked for a review, see `Reviews`."""
     text_deltas: bool = True

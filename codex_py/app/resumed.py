@@ -13,7 +13,7 @@ from codex_py.app.thread import (
     thread_context,
 )
 from codex_py.core.thread_log import ThreadState
-from codex_py.errors import SessionError
+from codex_py.errors import ExitCode, SessionError
 from codex_py.protocol.ids import is_thread_id, new_thread_id
 from codex_py.protocol.settings import TurnSettings
 from codex_py.rollout.conversation import read_conversation
@@ -34,7 +34,8 @@ def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> O
     continuation of its thread.
 
     Raises:
-        SessionError: the file cannot be read or written, or another process has it open.
+        SessionError: the file cannot be read or written, another process has it open, or no call of it waits for the
+            answer that the options have.
     """
     config, options = setup.config, setup.options
     fork = options.fork
@@ -69,6 +70,7 @@ def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> O
         instructions=base,
         provider=stored.meta.model_provider,
         items=stored.items,
+        open_call=stored.open_call,
         read_conversation=lambda: read_conversation(path, _SHOWN_BYTES),
         usage=stored.usage,
         last_usage=stored.last_usage,
@@ -101,8 +103,14 @@ def _read(
     """Read a session. Returns its writer too if the file is continued."""
     # Open the writer first: under its lock, no other process can append after the read.
     file = RolloutWriter.resume(path, warn=setup.warn) if is_continued else None
+    suspension = setup.options.suspension
+    is_answered = suspension is not None and suspension.answer is not None
     try:
-        return file, read_session(path)
+        stored = read_session(path, leaves_open=is_answered)
+        if is_answered and stored.open_call is None:
+            reason = f"no call of session {stored.thread_id} waits for an approval"
+            raise SessionError(reason, exit_code=ExitCode.USAGE)
+        return file, stored
     except SessionError:
         if file is not None:
             file.discard()

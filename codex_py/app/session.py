@@ -212,6 +212,7 @@ class _Opener:
                 resume=resume,
                 resume_last=False,
                 fork=False,
+                suspension=None,
                 text_deltas=False,
             )
             warnings = _Warnings(config.warnings, of_parent=setup.warn)

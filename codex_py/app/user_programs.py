@@ -21,6 +21,8 @@ from codex_py.model.providers import key_variable
 from codex_py.programs import Programs, programs_outside
 from codex_py.protocol.frozen import frozen
 
+APPROVAL_KEY: Final = "CODEX_PY_APPROVAL_KEY"
+"""Signs requests for approvals."""
 _SETTINGS: Final = (
     *("LANG", "LC_*", "TERM", "TZ", "*_PROXY", "*_HOME", "*_PATH", "*_DIR", "*_CERT*", "*_CA_*"),
     *("*DISPLAY", "XDG_*", "SSH_AUTH_SOCK", "DOCKER_HOST", "KUBECONFIG", "VIRTUAL_ENV"),
@@ -152,7 +154,7 @@ def _is_usable_shell(shell: str) -> bool:
 
 def secret_names(config: Config) -> set[str]:
     """The variables that hold keys for the configured providers or for MCP servers."""
-    names = {"CODEX_API_KEY", "OPENAI_API_KEY"}
+    names = {"CODEX_API_KEY", "OPENAI_API_KEY", APPROVAL_KEY}
     for name in (
         config.model_provider,
         *config.model_providers,

@@ -133,6 +133,12 @@ class Arguments:
         *("-a", "--ask-for-approval"),
         type=OneOf("untrusted", "on-failure", "on-request", "never"),
     )
+    on_approval: Literal["suspend"] | None = option("--on-approval", type=OneOf("suspend"))
+    approval_dir: str = option("--approval-dir", default=".")
+    approval_expires: str = option("--approval-expires", default="24h")
+    approve: str | None = option("--approve")
+    deny: str | None = option("--deny")
+    because: str | None = option("--because")
     oss: bool = flag("--oss")
     local_provider: str | None = option("--local-provider", type=OneOf(*LOCAL_PROVIDERS))
     strict_config: bool = flag("--strict-config")
@@ -199,6 +205,11 @@ class Arguments:
     cyber_access_program: str | None = option(
         "--cyber-access-program", type=OneOf("standard", "daybreak_blue", "daybreak_red")
     )
+
+    @property
+    def suspends(self) -> bool:
+        """A call that needs an approval waits for it in a file."""
+        return bool(self.on_approval or self.approve or self.deny)
 
     @property
     def images(self) -> tuple[Path, ...]:

@@ -24,8 +24,9 @@ def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Co
             trusted, and no option allows that.
         ConfigError: see `load_config`.
     """
-    # Nobody can be asked, whatever the files or the options say.
-    config = load_session_config(arguments, environment, {"approval_policy": "never"})
+    # Nobody can be asked, whatever the files or the options say, unless they may answer later.
+    policy = "on-request" if arguments.suspends else "never"
+    config = load_session_config(arguments, environment, {"approval_policy": policy})
     allowed = arguments.skip_git_repo_check or arguments.bypass
     if not (allowed or config.inside_git or config.trust == "trusted"):
         raise CodexError(

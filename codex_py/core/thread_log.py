@@ -229,7 +229,7 @@ class ThreadLog:
         return call
 
     def leave_open(self, place: Place) -> None:
-        """Keep the output of this place out of the session file, which then has nothing behind its call until the next turn."""
+        """Keep the output of this place out of the session file, and until the next turn all that would follow it."""
         self._left_open.add(place)
 
     def settle(self, *, whole: bool) -> None:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
-from codex_py.errors import ToolError
+from codex_py.errors import CodexError, ToolError
 from codex_py.protocol.frozen import frozen
 
 
@@ -157,6 +157,23 @@ class Approver(Protocol):
     async def review(self, request: ApprovalRequest) -> Review:
         """Decide. A frontend asks its user; without a user it decides by policy and never waits."""
         ...
+
+
+class ApprovalNeeded(CodexError):
+    """The question has no answer yet."""
+
+    def __init__(self, request: ApprovalRequest) -> None:
+        super().__init__("a call needs an approval")
+        self.request = request
+
+
+class AbsentApprover:
+    """Stands for a person who decides later: each question ends its call with an `ApprovalNeeded`."""
+
+    async def review(self, request: ApprovalRequest) -> Review:
+        if request.agent is not None:
+            return Review(ReviewDecision.DENIED, "the call of a subagent cannot wait for a person")
+        raise ApprovalNeeded(request)
 
 
 class Approvals:

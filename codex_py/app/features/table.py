@@ -44,6 +44,8 @@ def _has_agents(setup: SessionSetup) -> bool:
 
 
 _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], str]] = (
+    # The outermost: it sees each call from its start to its end.
+    (lambda setup: setup.options.suspension, "codex_py.app.features.suspension:SuspendedApprovals"),
     (
         lambda setup: skill_folders(setup.config, setup.environment),
         "codex_py.app.features.skills:SessionSkills",

@@ -22,6 +22,8 @@ def run_review(arguments: Arguments, environment: Mapping[str, str]) -> int:
     """Review a change; the exit code."""
     words = [*arguments.words, *arguments.literal_words]
     words = words[words.index("review") + 1 :]
+    if arguments.suspends:
+        raise UsageError("review: --on-approval is for `exec`, as a review asks for nothing")
     given = [arguments.uncommitted, arguments.base, arguments.commit, words]
     if sum(map(bool, given)) != 1 or len(words) > 1:
         raise UsageError(
@@ -58,7 +60,7 @@ class _ReviewRun(ExecRun):
     def session_options(self) -> SessionOptions:
         return replace(super().session_options(), can_review=True)
 
-    async def run_turn(self, session: Session, text: str) -> TurnResult:
+    async def run_turn(self, session: Session, text: str | None) -> TurnResult:
         target = (
             replace(self._target, words=text) if self._target == ReviewTarget() else self._target
         )

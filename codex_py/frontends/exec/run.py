@@ -20,6 +20,7 @@ from codex_py.app.features.output_schema import load_schema
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import Session, TurnResult, open_session
 from codex_py.app.settings import configured_choices
+from codex_py.command_line.approvals import configured_suspension, without_key
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import load_exec_config
 from codex_py.command_line.interruption import Interruption
@@ -31,6 +32,7 @@ from codex_py.frontends.exec.human import HumanText
 from codex_py.frontends.exec.step_summary import StepSummary
 from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session
 from codex_py.protocol import event_items, events
+from codex_py.protocol.approval import AbsentApprover
 from codex_py.protocol.event_data import event_data
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.messages import encode_json
@@ -61,6 +63,8 @@ class ExecRun:
     ) -> None:
         if arguments.full_auto:
             stderr.write_text("warning: --full-auto is deprecated; use --sandbox workspace-write\n")
+        self._suspension = configured_suspension(arguments, target, environment)
+        environment = without_key(environment)
         arguments = in_folder_of_session(arguments, target, environment)
         self.config = load_exec_config(arguments, environment)
         self._add_dirs = tuple(self.config.cwd / name for name in arguments.add_dir)
@@ -97,6 +101,7 @@ class ExecRun:
                     self.session_options(),
                     self._pass_on,
                     environment=self.environment,
+                    approver=AbsentApprover() if self._suspension else None,
                     elicitor=self.elicitor,
                 )
                 session = self._session = await stack.enter_async_context(opening)
@@ -108,7 +113,7 @@ class ExecRun:
                 raise
             if self.human is not None:
                 self.human.begin(session.thread_id, session.settings, text)
-            if text is None:
+            if text is None and not (self._suspension and self._suspension.answer):
                 return ExitCode.DONE
             asyncio.get_running_loop().call_later(_COLLECT_AFTER_S, _collect_garbage)
             try:
@@ -123,9 +128,11 @@ class ExecRun:
             return max(result.exit_code, ExitCode.DONE if error is None else error.exit_code)
         return error.exit_code
 
-    async def run_turn(self, session: Session, text: str) -> TurnResult:
-        """Work on the prompt."""
+    async def run_turn(self, session: Session, text: str | None) -> TurnResult:
+        """Work on the prompt. None: go on with the call that waits."""
         images, schema = self.arguments.images, self.schema
+        if text is None:
+            return await session.retry(output_schema=schema)
         return await session.run_turn(text, images=images, output_schema=schema)
 
     def answer(self, result: TurnResult) -> str | None:
@@ -196,6 +203,7 @@ class ExecRun:
             replay=Path(arguments.replay).absolute() if arguments.replay else None,
             ignore_rules=arguments.ignore_rules,
             bypass_hook_trust=arguments.bypass_hook_trust,
+            suspension=self._suspension,
             text_deltas=False,
         )
 

@@ -1,0 +1,61 @@
+"""Approvals that wait: from the options of `exec` to the `Suspension` of its session. LIGHT."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from codex_py.app.options import ApprovalAnswer, Suspension
+from codex_py.app.user_programs import APPROVAL_KEY
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.parser import working_folder
+from codex_py.command_line.target import SessionTarget
+from codex_py.config.budget import amount
+from codex_py.errors import ConfigError, UsageError
+
+_MIN_KEY_BYTES: Final = 16
+
+
+def configured_suspension(
+    arguments: Arguments, target: SessionTarget, environment: Mapping[str, str]
+) -> Suspension | None:
+    """None if no option wants one.
+
+    Raises:
+        UsageError: options contradict each other, or cannot be read.
+        ConfigError: there is no key.
+    """
+    file = arguments.approve or arguments.deny
+    if arguments.because is not None and arguments.deny is None:
+        raise UsageError("--because belongs to --deny")
+    if not arguments.suspends:
+        return None
+    if arguments.approve and arguments.deny:
+        raise UsageError("--approve and --deny exclude each other")
+    if file and (target.fork or not (target.resume or target.resume_last)):
+        raise UsageError("--approve and --deny need `exec resume SESSION`")
+    if arguments.bypass or arguments.ephemeral:
+        other = (
+            "--yolo asks for no approval" if arguments.bypass else "--ephemeral leaves no session"
+        )
+        raise UsageError(f"an approval cannot wait: {other}")
+    key = environment.get(APPROVAL_KEY, "").encode(errors="surrogateescape")
+    if len(key) < _MIN_KEY_BYTES:
+        state = "is too short" if key else "is not set"
+        raise ConfigError(
+            f"{APPROVAL_KEY}, which signs approvals, {state}: it needs {_MIN_KEY_BYTES} bytes"
+        )
+    try:
+        lifetime_s = amount("max_time", arguments.approval_expires)
+    except ConfigError as error:
+        raise UsageError(f"--approval-expires: {error}") from None
+    answer = None
+    if file:
+        answer = ApprovalAnswer(
+            Path(file).absolute(), arguments.approve is not None, arguments.because
+        )
+    return Suspension(working_folder(arguments.approval_dir), lifetime_s, key, answer)
+
+
+def without_key(environment: Mapping[str, str]) -> dict[str, str]:
+    """No program that is started sees the key."""
+    return {name: value for name, value in environment.items() if name != APPROVAL_KEY}
