@@ -100,10 +100,10 @@ class SessionTools:
             yield
         finally:
             try:
-                await self._end_turn()
+                await self.end_commands()
             except asyncio.CancelledError:
                 # The clean-up was cancelled: finish it.
-                await self._end_turn()
+                await self.end_commands()
                 raise
             finally:
                 if self._loaded is not None:
@@ -119,7 +119,8 @@ class SessionTools:
             if self._loaded is not None:
                 await self._loaded.aclose()
 
-    async def _end_turn(self) -> None:
+    async def end_commands(self) -> None:
+        """End all commands and what they left behind, unless they may outlive the turn. More can be started."""
         if self._loaded is not None and not self._setup.options.keep_commands:
             await self._loaded.aclose()
 

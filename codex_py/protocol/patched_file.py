@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Literal, Self, TypeAlias
@@ -66,3 +67,14 @@ class PatchedFile:
         if self.move_to is not None:
             facts["move_to"] = str(self.move_to)
         return facts if self.link is None else {**facts, "link": self.link}
+
+
+@frozen
+class TreeChanges:
+    """What is different in a work tree, whoever changed it."""
+
+    files: Sequence[PatchedFile] = ()
+    diff: str = ""
+    unseen: Sequence[str] = ()
+    """Further files, whose contents are not known, such as large ones; and folders that came to be ignored by a
+    `.gitignore` of the turn, each with a slash at its end. Absolute."""

@@ -156,7 +156,7 @@ def test_evidence_is_a_command_that_succeeded_after_the_last_change(place: Workp
     ] == [(0, False), (0, True)]
     early, server = run(place, [check, edit, DONE, DONE], *options)
     assert early.code == 3
-    assert "files were changed after it; run it again" in note_of(server, 3)
+    assert "files were changed after it, or beside it; run it again" in note_of(server, 3)
     again, _ = run(place, [check, edit, DONE, check, DONE], *options)
     assert again.code == 0
 
@@ -187,6 +187,93 @@ def test_a_change_by_a_command_outside_of_the_copies_ends_the_evidence(place: Wo
     script = [command("true"), patch("new", "x"), DONE]
     outcome, _ = run(place, script, "--require-evidence", "true", "--verify-tries", "0")
     assert outcome.code == 3
+
+
+def test_a_command_that_ran_beside_a_change_is_no_evidence(place: Workplace) -> None:
+    (place.cwd / "check").write_text("#!/bin/sh\nsleep 1\n", encoding="utf-8")
+    (place.cwd / "check").chmod(0o755)
+    change = ev_function_call("b", "exec_command", {"cmd": "sleep 0.3; echo x > made"})
+    both = [*ev_function_call("a", "exec_command", {"cmd": "./check"}), *change, ev_completed()]
+    outcome, _ = run(place, [both, DONE], "--require-evidence", "./check", "--verify-tries", "0")
+    assert outcome.code == 3
+
+
+def test_a_program_with_the_name_of_the_whole_command_is_no_evidence(place: Workplace) -> None:
+    (place.cwd / "check all").write_text("#!/bin/sh\n", encoding="utf-8")
+    (place.cwd / "check all").chmod(0o755)
+    options = ("--require-evidence", "./check all", "--verify-tries", "0")
+    assert run(place, [command("'./check all'"), DONE], *options)[0].code == 3
+
+
+def git_commit(place: Workplace) -> None:
+    settings = ("-c", "user.name=n", "-c", "user.email=e@x")
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x", "--allow-empty"]):
+        subprocess.run(["git", *settings, *words], cwd=place.cwd, check=True)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "truncate -s 11M tests/large",
+        "mkfifo tests/pipe",
+        "mkdir tests/sub; echo '*' > tests/sub/.gitignore; echo x > tests/sub/test_x.py",
+        "echo tests/sub/ >> .gitignore; mkdir tests/sub; echo x > tests/sub/test_x.py",
+        "ln -s tests other; echo x > other/a",
+        "ln tests/a b; echo x > b",
+        "git init -q tests/sub; echo x > tests/sub/test_x.py",
+    ],
+)
+def test_a_forbidden_path_cannot_be_changed_unseen(place: Workplace, script: str) -> None:
+    (place.cwd / "tests").mkdir()
+    (place.cwd / "tests/a").write_text("a\n", encoding="utf-8")
+    git_commit(place)
+    options = ("--forbid-path", "tests/", "--verify-tries", "0")
+    assert run(place, [command(script), DONE], *options)[0].code == 3
+
+
+@pytest.mark.parametrize("pattern", ["./tests", "**/tests/**", "tests/./a", "CWD/tests", ""])
+def test_a_path_is_forbidden_however_it_is_written(place: Workplace, pattern: str) -> None:
+    (place.cwd / "tests").mkdir()
+    pattern = pattern.replace("CWD", str(place.cwd))
+    script = [command("echo x > tests/a"), DONE]
+    assert run(place, script, "--forbid-path", pattern, "--verify-tries", "0")[0].code == 3
+
+
+def test_what_is_ignored_is_no_change(place: Workplace) -> None:
+    (place.cwd / ".gitignore").write_text("*.log\n__pycache__/\n", encoding="utf-8")
+    (place.cwd / "tests").mkdir()
+    (place.cwd / "tests/a").write_text("a\n", encoding="utf-8")
+    git_commit(place)
+    made = [command("mkdir -p tests/__pycache__; echo > tests/__pycache__/x; echo > a.log")]
+    options = ("--verify-tries", "0", "--max-diff-lines", "0", "--forbid-path", "tests")
+    assert run(place, [*made, DONE], *options)[0].code == 0
+    assert run(place, [*made, DONE], *options, "--require-change")[0].code == 3
+
+
+def test_changes_that_nobody_can_see_fail_the_gates(place: Workplace) -> None:
+    script = [command("echo x > made"), DONE]
+    options = ("--max-diff-lines", "9", "--forbid-path", "x", "--verify-tries", "0")
+    with ScriptedServer(script) as server:
+        place.configure(server)
+        arguments = ["exec", "--skip-git-repo-check", "-s", "danger-full-access", "--json"]
+        # A home is no project, and is not copied.
+        env = {"HOME": str(place.cwd)}
+        ended = run_codex_py([*arguments, *options, "go"], place.home, place.cwd, env)
+    assert ended.returncode == 3
+    gates = json.loads(ended.stdout.splitlines()[-1])["gates"]
+    assert [each["reason"].partition(":")[0] for each in gates] == [
+        "nobody can tell what was changed"
+    ] * 2
+    (place.cwd / "made").unlink()
+    large = [command("truncate -s 11M large"), DONE]
+    assert run(place, large, *options)[0].code == 3
+
+
+def test_what_the_model_left_running_is_stopped_before_the_gates_look(place: Workplace) -> None:
+    left = "(setsid sh -c 'sleep 2; echo x > late' </dev/null >/dev/null 2>&1 &); true"
+    kept = command("sleep 2; echo x > later; sleep 9", "k", yield_time_ms=250)
+    outcome, _ = run(place, [command(left), kept, DONE], "--verify", "sleep 2.5; ! ls late*")
+    assert outcome.code == 0
 
 
 def test_failures_have_their_exit_codes_and_the_most_serious_wins(place: Workplace) -> None:

@@ -6,7 +6,7 @@ own. What a command in the background changes after a turn has ended belongs to 
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, Final, TypeVar
 
@@ -18,7 +18,7 @@ from codex_py.protocol.dispatch import Dispatch, ToolUse, changed_paths
 from codex_py.protocol.event_items import CommandExecution
 from codex_py.protocol.events import Event, FilesPatched, ItemCompleted, ItemStarted
 from codex_py.protocol.extension import Extension, Thread, TurnStart
-from codex_py.protocol.patched_file import PatchedFile
+from codex_py.protocol.patched_file import TreeChanges
 from codex_py.protocol.tools import COMMAND_TOOLS, ToolOutput
 
 _T = TypeVar("_T")
@@ -46,7 +46,7 @@ class TurnChanges:
         """Their commands may go on in the background."""
         self._lives: set[object] = set()
         """What runs now and may change files."""
-        self._copying: asyncio.Task[None] | None = None
+        self._copying: asyncio.Task[object] | None = None
         self._next_copy_s = 0.0
         self._thread: Thread | None = None
         self._diff = ""
@@ -121,16 +121,26 @@ class TurnChanges:
                 # While the model thinks, so that the turn ends sooner.
                 top._copying = asyncio.create_task(top._copy())
 
-    async def look(self) -> tuple[Sequence[PatchedFile], str, object]:
-        """The changes of the turn so far, their diff, and the state of the work tree now.
+    def copy_soon(self) -> None:
+        """Copy the work tree before the turn changes it, while the model thinks."""
+        self._copying = asyncio.create_task(self.state())
 
-        The state equals a later one if no file has changed in between; None if nobody can tell, as while something
-        runs.
-        """
+    async def state(self) -> object:
+        """The state of the work tree, which equals a later one if no file has changed in between; None if nobody can
+        tell, as while something runs."""
+        recorder = self._loaded()
+        try:
+            async with self._lock:
+                state = await _to_its_end(asyncio.to_thread(recorder.look))
+        except (CodexError, OSError):
+            return None
+        return state if self._is_quiet else None
+
+    async def all(self) -> TreeChanges:
+        """The changes of the turn so far. A `CodexError` or an `OSError`: nobody can tell."""
         recorder = self._loaded()
         async with self._lock:
-            seen = await _to_its_end(asyncio.to_thread(recorder.look))
-        return seen if self._is_quiet else (*seen[:2], None)
+            return await _to_its_end(asyncio.to_thread(recorder.all_changes))
 
     @property
     def _records(self) -> bool:
@@ -208,7 +218,7 @@ class TurnChanges:
         try:
             yield
         finally:
-            if self._recorder is not None and self._recorder.is_open:
+            if self._copying or (self._recorder is not None and self._recorder.is_open):
                 await _to_its_end(self._end_turn(turn))
 
     async def _end_turn(self, turn: TurnStart) -> None:

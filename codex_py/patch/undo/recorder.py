@@ -24,7 +24,7 @@ from codex_py.patch.undo.copies.store import SnapshotError
 from codex_py.patch.undo.entries import Entries
 from codex_py.patch.undo.running_turns import RunningTurn, TurnRecord, recover_turns
 from codex_py.patch.undo.turn_entry import turn_entry
-from codex_py.protocol.patched_file import PatchedFile
+from codex_py.protocol.patched_file import PatchedFile, TreeChanges
 
 _TRY_AGAIN_S: Final = 24 * 3600
 """A work tree that was too large is tried again after this time."""
@@ -141,15 +141,49 @@ class TurnRecorder:
         elif not self._gave_up:
             self._copy_first()
 
-    def look(self) -> tuple[list[PatchedFile], str, object]:
-        """The changes of the turn so far, their diff, and the state of the work tree now.
+    def look(self) -> Snapshot:
+        """The work tree now. It equals a later one if no file has changed in between.
 
-        The state equals a later one if no file has changed in between; None if nobody can tell.
+        Raises:
+            SnapshotError, OSError: it cannot be copied.
         """
-        self.copy()
-        files, root = self._net.files(), Path(os.path.realpath(self._cwd))
-        state = None if self._last is None or self._gave_up else self._last.snapshot
-        return files, self._net.diff(root), state
+        if self._running is not None:
+            self._add_copy()
+        elif not self._gave_up:
+            # Who asks for it wants to have it tried again.
+            (self._snapshots.store.path / _PROBLEM).unlink(missing_ok=True)
+            self._copy_first()
+        if self._running is None or self._last is None:
+            reason = undo_problem(self._home, self._cwd, self._environment)
+            raise SnapshotError(reason or "the work tree cannot be copied")
+        return self._last.snapshot
+
+    def all_changes(self) -> TreeChanges:
+        """Compare the work tree with the first copy of the turn. Raises as `look`.
+
+        What `.gitignore` names is no change, unless the turn changed a `.gitignore`.
+        """
+        now, root, store = self.look(), self._snapshots.root, self._snapshots.store
+        assert self._running is not None
+        before = self._running.record.before
+        changes = changes_between(store, before, now)
+        net = NetChanges()
+        net.add(changes.files)
+        # Patches say what they change elsewhere, too.
+        net.add(each for each in self._net.files() if not each.destination.is_relative_to(root))
+        known, folders = {*before.unkept}, {*before.unkept, *now.unkept}
+        hidden = [name for name in now.unkept if name.endswith("/") and name not in known]
+        folders = {str(root / name) for name in folders if name.endswith("/")}
+        unseen = [path for path in changes.unkept if path not in folders]
+        files, ignored = net.files(), set[str]()
+        if not any(file.path.name == ".gitignore" for file in files):
+            names = [os.path.relpath(file.path, root) for file in files]
+            ignored = store.ignored([n for n in names if not n.startswith("../")] + hidden)
+        for file in files:
+            if os.path.relpath(file.path, root) in ignored:
+                net.forget(file.path)
+        unseen += [f"{root}/{name}" for name in hidden if name.rstrip("/") not in ignored]
+        return TreeChanges(net.files(), net.diff(Path(os.path.realpath(self._cwd))), unseen)
 
     def _copy_first(self) -> None:
         problem = self._snapshots.store.path / _PROBLEM

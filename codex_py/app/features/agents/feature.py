@@ -91,8 +91,12 @@ class SubAgents:
             yield
             is_interrupted = False
         finally:
-            if self._children:
-                await self._children.end_turn(is_interrupted=is_interrupted)
+            await self.end_work(is_interrupted=is_interrupted)
+
+    async def end_work(self, *, is_interrupted: bool = False) -> None:
+        """Stop the subagents that are at work, unless they may outlive the turn."""
+        if self._children:
+            await self._children.end_turn(is_interrupted=is_interrupted)
 
 
 def _specs(agents: SubAgents) -> Iterator[FunctionSpec]:

@@ -2,52 +2,58 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
 from codex_py.config.gates import GateSettings
-from codex_py.protocol.patched_file import PatchedFile
+from codex_py.protocol.patched_file import TreeChanges
 
 _HUNK: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _MAX_NAMED: Final = 5
 
 
 def judge_changes(
-    settings: GateSettings, files: Sequence[PatchedFile], diff: str, cwd: Path
+    settings: GateSettings, changes: TreeChanges, cwd: Path
 ) -> Iterator[tuple[str, str | None]]:
     """The name of each gate that looks at changes, and why it fails; None if it passes.
 
     Args:
-        diff: of the files, git style.
         cwd: absolute.
     """
+    # A folder that came to be ignored may hide something, but is no work.
+    unseen = [path for path in changes.unseen if not path.endswith("/")]
     if settings.require_change:
-        yield "require-change", None if files else "nothing was changed"
+        yield "require-change", None if changes.files or unseen else "nothing was changed"
     if settings.forbid_path:
-        paths = [path for file in files for path in {file.path, file.destination}]
-        names = [os.path.relpath(path, os.path.realpath(cwd)) for path in paths]
+        paths = [path for file in changes.files for path in {file.path, file.destination}]
+        top = os.path.realpath(cwd)
+        names = [os.path.relpath(path, top) for path in (*paths, *changes.unseen)]
         for pattern in settings.forbid_path:
-            forbidden = list(changed_in(pattern, names))
+            forbidden = list(changed_in(pattern, names, cwd))
             named = ", ".join(forbidden[:_MAX_NAMED])
             more = f" and {len(forbidden) - _MAX_NAMED} more" if forbidden[_MAX_NAMED:] else ""
             reason = f"{named}{more} must stay as it was" if forbidden else None
             yield f"forbid-path: {pattern}", reason
     if (most := settings.max_diff_lines) is not None:
-        lines = changed_lines(diff)
+        lines = None if unseen else changed_lines(changes.diff)
         if lines is None:
-            yield "max-diff-lines", "a file is too large to count its changed lines"
+            yield "max-diff-lines", "the changed lines of a file cannot be counted"
         else:
             yield "max-diff-lines", None if lines <= most else f"{lines} lines; at most {most}"
 
 
-def changed_in(pattern: str, names: Iterable[str]) -> Iterator[str]:
+def changed_in(pattern: str, names: Iterable[str], cwd: Path) -> Iterator[str]:
     """Return the names that a pattern means, as in `.gitignore`: without a slash a name at any depth, and a folder with
     all that is in it. `*` matches slashes too: a pattern that forbids should rather forbid too much."""
-    wanted = pattern.strip("/")
+    wanted = os.path.normpath(pattern).removeprefix(f"{cwd}/").strip("/")
+    # An empty one, of a variable that was not set, forbids all.
+    wanted = "*" if wanted in {"", "."} else wanted
+    is_deep = wanted.startswith("**/") or "/" not in pattern.rstrip("/")
+    wanted = wanted.removeprefix("**/")
     patterns = [wanted, f"{wanted}/*"]
-    if "/" not in pattern.rstrip("/"):
+    if is_deep:
         patterns += [f"*/{each}" for each in patterns]
     for name in names:
         if any(fnmatchcase(name, each) for each in patterns):

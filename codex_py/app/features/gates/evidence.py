@@ -45,8 +45,8 @@ class Evidence:
         self._ran: list[_Ran] = []
         self._new: list[_Ran] = []
         """Asked for, succeeded, and nothing was started since."""
-        self._running: set[str] = set()
-        """The items that have not ended."""
+        self._running: dict[tuple[str, str], bool] = {}
+        """The items that have not ended, by thread and id: whether nothing else has run meanwhile."""
         self._changes: TurnChanges | None = None
 
     def begin(self, changes: TurnChanges | None) -> None:
@@ -56,23 +56,28 @@ class Evidence:
         self._running.clear()
 
     def watch(self, event: Event) -> None:
-        match event.event if isinstance(event, AgentEvent) else event:
+        agent, inner = (
+            ("", event) if not isinstance(event, AgentEvent) else (event.thread_id, event.event)
+        )
+        match inner:
             case ItemStarted(CommandExecution() | FileChange() | McpToolCall() as item):
-                self._running.add(item.id)
+                # A command may have read a file before what runs beside it changed that.
+                is_alone = not self._running
+                self._running = {**dict.fromkeys(self._running, False), (agent, item.id): is_alone}
                 # What has just ended may be followed by a change before the work tree is looked at.
                 self._new.clear()
             case ItemCompleted(CommandExecution(exit_code=int(code)) as item):
-                self._running.discard(item.id)
+                was_alone = self._running.pop((agent, item.id), False)
                 for earlier in self._ran:
                     # Compared with the work tree if it is asked for.
                     earlier.is_last &= self._is_asked_for(earlier)
-                words = "" if isinstance(event, AgentEvent) else _alone(item, self._cwd)
+                words = "" if agent else _alone(item, self._cwd)
                 ran = _Ran(item.command, words, code)
                 self._ran = [*self._ran[1 - _MAX_KEPT :], ran]
-                if code == 0 and not self._running and self._is_asked_for(ran):
+                if code == 0 and was_alone and self._is_asked_for(ran):
                     self._new.append(ran)
             case ItemCompleted(CommandExecution() | FileChange() | McpToolCall() as item):
-                self._running.discard(item.id)
+                self._running.pop((agent, item.id), None)
             case FilesPatched():
                 for earlier in self._ran:
                     earlier.is_last = False
@@ -109,7 +114,7 @@ class Evidence:
             elif not any(each.exit_code == 0 for each in ran):
                 yield pattern, f"it failed: {ran[-1].command!r} ended with {ran[-1].exit_code}"
             else:
-                yield pattern, "files were changed after it; run it again"
+                yield pattern, "files were changed after it, or beside it; run it again"
 
     @property
     def data(self) -> list[dict[str, Any]]:
@@ -126,7 +131,7 @@ class Evidence:
         return bool(ran.words) and any(fnmatchcase(ran.words, each) for each in self._patterns)
 
     async def _state(self) -> object:
-        return None if self._changes is None else (await self._changes.look())[2]
+        return None if self._changes is None else await self._changes.state()
 
 
 def _alone(item: CommandExecution, cwd: Path) -> str:
@@ -138,4 +143,7 @@ def _alone(item: CommandExecution, cwd: Path) -> str:
         commands = plain_commands(shlex.split(item.command)) or ()
     except ValueError:
         return ""
-    return " ".join(commands[0]) if len(commands) == 1 and item.cwd == str(cwd) else ""
+    if len(commands) != 1 or item.cwd != str(cwd) or " " in commands[0][0]:
+        # A program named `pytest -q` is not `pytest`.
+        return ""
+    return " ".join(commands[0])

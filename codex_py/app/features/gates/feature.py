@@ -7,16 +7,19 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+from codex_py.app.features.agents.feature import SubAgents
 from codex_py.app.features.gates.checks import judge_changes
 from codex_py.app.features.gates.evidence import Evidence
 from codex_py.app.features.turn_changes import TurnChanges
 from codex_py.app.options import SessionSetup
-from codex_py.errors import ExitCode
+from codex_py.app.session_tools import SessionTools
+from codex_py.errors import CodexError, ExitCode
 from codex_py.protocol.approval import DENIALS
 from codex_py.protocol.event_items import ErrorItem, FileChange, McpToolCall
 from codex_py.protocol.events import AgentEvent, CallDenied, Event, HookProgress, ItemCompleted
 from codex_py.protocol.extension import Extension, Thread, TurnStart, TurnStop
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.patched_file import TreeChanges
 from codex_py.protocol.prompts import Note
 
 _EXIT_CODES: Final = {"denied": ExitCode.DENIED, "sandbox": ExitCode.SANDBOX, "tool": ExitCode.GATE}
@@ -63,7 +66,10 @@ class Gates:
         async def around_turn(_: TurnStart) -> AsyncGenerator[None]:
             self._judged = ()
             self._failures.clear()
-            self._evidence.begin(thread.feature(TurnChanges))
+            changes = thread.feature(TurnChanges)
+            self._evidence.begin(changes)
+            if changes is not None and self._settings.looks_at_files:
+                changes.copy_soon()
             yield
 
         async def before_request() -> Sequence[Note]:
@@ -93,6 +99,11 @@ class Gates:
     async def _judge(self, thread: Thread) -> list[Gate]:
         changes, settings = thread.feature(TurnChanges), self._settings
         assert changes is not None
+        # What the model left running must not change what was judged.
+        if (agents := thread.feature(SubAgents)) is not None:
+            await agents.end_work()
+        if (tools := thread.feature(SessionTools)) is not None:
+            await tools.end_commands()
         if settings.require_evidence:
             # What a script below changes is nothing that the model should have tried.
             await self._evidence.settle()
@@ -100,9 +111,14 @@ class Gates:
         for command in settings.verify:
             async with changes.changing():
                 gates.append(await self._verified(thread, command))
-        if settings.require_change or settings.forbid_path or settings.max_diff_lines is not None:
-            files, diff, _ = await changes.look()
-            gates += (Gate(*each) for each in judge_changes(settings, files, diff, self._cwd))
+        if settings.looks_at_files:
+            problem, found = None, TreeChanges()
+            try:
+                found = await changes.all()
+            except (CodexError, OSError) as error:
+                problem = f"nobody can tell what was changed: {error}"
+            judged = judge_changes(settings, found, self._cwd)
+            gates += (Gate(name, problem or reason) for name, reason in judged)
         verdicts = self._evidence.verdicts()
         return gates + [Gate(f"require-evidence: {name}", why) for name, why in verdicts]
 

@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -126,12 +126,14 @@ class Store:
         timeout_s: float = _PATIENCE_S,
         is_on_its_own: bool = False,
         inner: str = "",
+        variables: Mapping[str, str] | None = None,
     ) -> bytes:
         """The output of a git command in the work tree. Paths are literal, and never patterns.
 
         Args:
             is_on_its_own: run without the objects of the user's repository, which trees do not need.
             inner: a folder with a repository of its own. It becomes the work tree, with an empty index.
+            variables: further ones of its environment.
         """
         if self._git is None:
             with self.locked():
@@ -140,6 +142,7 @@ class Store:
         git, root = self._git, self.root / inner
         if is_on_its_own:
             git = replace(git, variables={**git.variables, "GIT_ALTERNATE_OBJECT_DIRECTORIES": ""})
+        git = replace(git, variables={**git.variables, **(variables or {})})
         if inner:
             places = {"GIT_WORK_TREE": str(root), "GIT_INDEX_FILE": str(self.path / "none")}
             git = replace(git, variables={**git.variables, **places})
@@ -157,6 +160,19 @@ class Store:
     def names(self, *words: str, **options: Any) -> list[str]:
         """The output of a command with `-z`. `options`: as for `run`."""
         return [name for name in os.fsdecode(self.run(*words, **options)).split("\0") if name]
+
+    def ignored(self, names: Sequence[str]) -> set[str]:
+        """Return those of the paths that the user's repository ignores; none if git cannot tell."""
+        # With a slash at its end, a folder would be ignored by a `.gitignore` of its own.
+        stdin = b"".join(os.fsencode(f"./{name.rstrip('/')}") + b"\0" for name in names)
+        with suppress(SnapshotError, OSError, ValueError):
+            index = git_folder(self._dot_git) / "index" if self._dot_git else self.path / "none"
+            # What is tracked is not ignored. `./` keeps a name from being a pattern.
+            variables = {"GIT_INDEX_FILE": str(index), "GIT_LITERAL_PATHSPECS": "0"}
+            words = ("check-ignore", "-z", "--stdin")
+            found = self.names(*words, stdin=stdin, variables=variables)
+            return {name.removeprefix("./") for name in found}
+        return set()
 
     def blobs(self, ids: set[str]) -> dict[str, bytes]:
         """Contents by object id, without those that are missing, damaged, or beyond the bound."""
