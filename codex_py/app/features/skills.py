@@ -21,6 +21,8 @@ from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note, UserPrompt, context_texts
 
 _LINK: Final = re.compile(r"\[\$[^\]\n]{0,200}\]\(<?([^)>\x00-\x1f]{1,4096})>?\)")
+_QUOTED: Final = re.compile(r"^(~{3,})[^~\n]*\n.*?^\1~*[ \t]*$", re.DOTALL | re.MULTILINE)
+"""Between lines of tildes: a diff, or the text of a reviewer."""
 _MENTION: Final = re.compile(r"\$([\w:.-]+)")
 _LIST: Final = "<skills_instructions>"
 _NONE: Final = (
@@ -44,7 +46,7 @@ class SessionSkills:
 
     def __call__(self, thread: Thread) -> Extension:
         async def before_prompt(prompt: UserPrompt) -> Sequence[Note]:
-            return self._mentioned(prompt.text) if "$" in prompt.text else ()
+            return self._mentioned(_QUOTED.sub("", prompt.text)) if "$" in prompt.text else ()
 
         @asynccontextmanager
         async def around_compaction(compaction: Compaction) -> AsyncGenerator[None]:
