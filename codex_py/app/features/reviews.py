@@ -16,6 +16,8 @@ from codex_py.app.review.target import ReviewTarget
 from codex_py.errors import ExitCode
 from codex_py.protocol.extension import Extension, Thread, TurnStart
 from codex_py.protocol.items import Message
+from codex_py.protocol.messages import replace_surrogates
+from codex_py.protocol.prompts import user_prompt
 from codex_py.protocol.stream import (
     Completed,
     ModelStream,
@@ -27,38 +29,42 @@ from codex_py.protocol.stream import (
 
 
 class Reviews:
-    """Makes the next turn of a thread a review; see `begin`."""
+    """Makes turns of a thread reviews; see `begin`."""
 
     def __init__(self, setup: SessionSetup) -> None:
         self._setup = setup
         self._target: ReviewTarget | None = None
-        """Of the turn that begins or runs; None if it is no review."""
+        self._prompt = ""
         self._fail_on: int | None = None
         self.review: Review | None = None
         """The `Review` of the last turn; None if it was none."""
+        self.last: Review | None = None
+        """The last one of all."""
 
     def begin(self, target: ReviewTarget, *, fail_on: int | None = None) -> str:
-        """Let the next turn be a review. Returns the prompt for it.
+        """Returns a prompt. What answers it is the review, also when the turn is tried again.
 
         Args:
             fail_on: findings of this priority, or a more serious one, set the exit code 3.
         """
         self._target, self._fail_on = target, fail_on
-        return f"Review: {target.name}"
+        self._prompt = replace_surrogates(f"Review: {target.name}")
+        return self._prompt
 
     def __call__(self, thread: Thread) -> Extension:
         @asynccontextmanager
         async def around_turn(_: TurnStart) -> AsyncGenerator[None]:
             self.review = None
-            try:
-                yield
-            finally:
-                self._target = None
+            yield
 
         def wrap_model(inner: ModelStream) -> ModelStream:
             def stream(prompt: Prompt) -> AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]:
                 target = self._target
-                return inner(prompt) if target is None else self._answer(thread, target)
+                said = (p.text for item in reversed(prompt.input) if (p := user_prompt(item)))
+                # The model itself answers what was sent into the review.
+                if target is None or next(said, "") != self._prompt:
+                    return inner(prompt)
+                return self._answer(thread, target)
 
             return stream
 
@@ -71,6 +77,7 @@ class Reviews:
         self, thread: Thread, target: ReviewTarget
     ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
         self.review, text = await run_review(self._setup, thread, target)
+        self.last = self.review
 
         async def events() -> AsyncIterator[ResponseEvent]:
             content: Any = [{"type": "output_text", "text": text}]

@@ -15,6 +15,7 @@ from codex_py.app.review.change import Change
 from codex_py.patch.unified.reader import read_diff
 from codex_py.protocol.frozen import frozen
 
+_LONGEST_CODE: Final = 4_000
 _SCORE: Final = {"type": "number", "minimum": 0, "maximum": 1}
 
 
@@ -68,6 +69,8 @@ class Finding:
     """False: none of the lines is part of the change. None: it is not known what was changed."""
     fingerprint: str
     """The same for the same problem at the same text, wherever the lines have moved to."""
+    code: str = ""
+    """These lines, if their file is part of the change; cut if they are long."""
 
 
 @frozen
@@ -114,6 +117,7 @@ def _finding(
         end,
         on_change,
         hashlib.sha256(b"\0".join(marks)).hexdigest()[:32],
+        b"\n".join(flagged)[:_LONGEST_CODE].decode(errors="replace"),
     )
 
 

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from codex_py.app.features.plan_mode import PlanMode
+from codex_py.app.features.reviews import Reviews
 from codex_py.app.model import missing_key
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import Session, TurnResult, open_session
@@ -15,6 +17,7 @@ from codex_py.app.settings import model_of_provider
 from codex_py.config.skills import find_skills
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.composer import Submission
+from codex_py.frontends.tui.findings import FindingList, fix_prompt
 from codex_py.frontends.tui.markdown import Markdown
 from codex_py.frontends.tui.progress import Progress
 from codex_py.frontends.tui.questions import AFRESH, IMPLEMENT, Begin, PlanOffer
@@ -84,6 +87,7 @@ class Conversation:
             add_dirs=self._surface.launch.add_dirs,
             stream_retries=_STREAM_RETRIES,
             keep_commands=True,
+            can_review=True,
             mcp_startup_wait=self._wait_for_servers,
             bypass_hook_trust=self._surface.launch.bypass_hook_trust,
         )
@@ -210,6 +214,19 @@ class Conversation:
             await self.open(self.new_session())
         if where == "here" or self.session is not left:
             self.send(Submission(text))
+
+    async def show_findings(self, *, is_asked: bool = False) -> None:
+        """Let the user step through what the last review found, and pick what is to be fixed.
+
+        `is_asked`: not by a command. Raises a `CodexError` if nothing was found.
+        """
+        reviews, panels = (await self.opened()).feature(Reviews), self._surface.panels
+        if reviews is None or reviews.last is None or not reviews.last.findings:
+            raise CodexError("no review has found anything; /review begins one", code="review")
+        panel = partial(FindingList, reviews.last, self.config.project_root or self.config.cwd)
+        about = "The review found something"
+        if picked := await (panels.ask(panel, about=about) if is_asked else panels.show(panel())):
+            self.send(Submission(fix_prompt(picked), queued=True))
 
     async def _close_session(self) -> None:
         self.plan_offer.withdraw()
@@ -340,8 +357,13 @@ class Conversation:
             return
         self._surface.composer.restore(unsent)
         self.progress.work_ended()
+        reviews = None if self.session is None else self.session.feature(Reviews)
         plan = proposed_plan(self.progress.last_answer) if self.mode == "plan" else None
-        if is_complete and plan is not None:
+        if is_complete and reviews is not None and reviews.review is not None:
+            # What looks like a plan in it is a reviewer's text.
+            if reviews.review.findings:
+                self.plan_offer.ask(self.show_findings(is_asked=True))
+        elif is_complete and plan is not None:
             self.plan_offer.make(plan)
         if self._surface.launch.replay is not None:
             self._surface.leaving.leave(0 if is_complete else 1)

@@ -18,6 +18,7 @@ from codex_py.frontends.tui.approval import TerminalApprover
 from codex_py.frontends.tui.commands.hooks import HOOKS, settle_hooks
 from codex_py.frontends.tui.commands.program import PROGRAM, PROMPTS, custom_command
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
+from codex_py.frontends.tui.commands.review import REVIEW
 from codex_py.frontends.tui.commands.sessions import SESSIONS, pick_session
 from codex_py.frontends.tui.commands.settings import SETTINGS
 from codex_py.frontends.tui.composer import Submission
@@ -88,7 +89,7 @@ class Loaded:
 
     def _find_commands(self) -> None:
         prompts = find_custom_prompts(self._conversation.config, self._surface.launch.environment)
-        self.commands = [*SETTINGS, *HOOKS, *SESSIONS, *PROMPTS, *PROGRAM]
+        self.commands = [*SETTINGS, *HOOKS, *SESSIONS, *REVIEW, *PROMPTS, *PROGRAM]
         self._by_name = {
             name: each for each in self.commands for name in (each.name, *each.aliases)
         }

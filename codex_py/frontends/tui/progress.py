@@ -89,8 +89,9 @@ class Progress:
 
     def _agent_failed(self, thread_id: str, error: events.ErrorInfo) -> None:
         session = self._session()
-        if session is not None and (agents := session.feature(SubAgents)) is not None:
-            name = agents.family.names.get(thread_id, thread_id)
+        agents = None if session is None else session.feature(SubAgents)
+        # Whoever opened one without a name, as a review does, tells of its failure.
+        if agents is not None and (name := agents.family.names.get(thread_id)) is not None:
             self._transcript.notice(f"{name} failed: {error.message}", "error")
 
     def _hook(self, event: events.HookProgress) -> None:

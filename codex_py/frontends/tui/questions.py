@@ -6,7 +6,7 @@ way back, and room for an own answer.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from math import isfinite
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
@@ -276,8 +276,12 @@ class PlanOffer:
         self._asking: asyncio.Task[None] | None = None
 
     def make(self, plan: str) -> None:
+        self.ask(self._ask(plan))
+
+    def ask(self, asking: Coroutine[Any, Any, None]) -> None:
+        """Ask something else at the end of the turn."""
         self.withdraw()
-        self._asking = self._surface.tasks.create_task(self._ask(plan))
+        self._asking = self._surface.tasks.create_task(asking)
 
     def withdraw(self) -> None:
         """Close the question: the conversation goes on."""

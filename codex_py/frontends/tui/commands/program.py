@@ -14,8 +14,6 @@ from codex_py.errors import CodexError
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.keys import SHORTCUTS
-from codex_py.frontends.tui.menu import Option
-from codex_py.frontends.tui.panel import Choice
 from codex_py.instructions import instruction_text
 from codex_py.protocol import event_items
 from codex_py.protocol.plans import without_tags
@@ -23,9 +21,6 @@ from codex_py.protocol.stream import Usage
 
 _MAX_CLIPBOARD = 100_000
 """Bytes; terminals take no more, or less."""
-_UNCOMMITTED = (
-    "all that is not committed: what is staged, what is not, and files that are not tracked"
-)
 
 
 async def _copy(context: CommandContext, argument: str) -> None:
@@ -121,31 +116,7 @@ async def _init(context: CommandContext, _: str) -> None:
     context.conversation.send(Submission(instruction_text("commands/init.md").strip()))
 
 
-async def _review(context: CommandContext, argument: str) -> None:
-    what = argument or await context.surface.panels.show(
-        Choice(
-            [("bold", "What is to be reviewed?")],
-            [
-                Option("What is not committed", _UNCOMMITTED, "u"),
-                Option(
-                    "This branch",
-                    "all that this branch has and the main branch has not, from their merge base on",
-                    "b",
-                ),
-                Option("The last commit", "the last commit", "c"),
-            ],
-            cancelled="",
-        )
-    )
-    if what:
-        text = instruction_text("commands/review.md").strip().replace("{what}", what)
-        context.conversation.send(Submission(text))
-
-
-PROMPTS = [
-    Command("init", "have AGENTS.md written", _init),
-    Command("review", "have a change reviewed", _review, argument="[WHAT]"),
-]
+PROMPTS = [Command("init", "have AGENTS.md written", _init)]
 
 
 def custom_command(prompt: CustomPrompt, taken: Container[str]) -> Command:

@@ -1,0 +1,78 @@
+"""`/review` has a change read by a reviewer, and `/findings` shows again what it found."""
+
+import asyncio
+import re
+
+from codex_py.app.features.reviews import Reviews
+from codex_py.app.review.change import change_to_review, names_to_review
+from codex_py.app.review.target import ReviewTarget
+from codex_py.errors import UsageError
+from codex_py.frontends.tui.cells.layout import one_line
+from codex_py.frontends.tui.commands.registry import Command, CommandContext
+from codex_py.frontends.tui.composer import Submission
+from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.panel import Choice
+from codex_py.frontends.tui.picker import Picker
+
+_USAGE = "write /review --uncommitted, --base BRANCH, --commit SHA, or what is to be reviewed"
+_LONGEST_TITLE = 200
+
+
+async def _review(context: CommandContext, argument: str) -> None:
+    if not (argument or (argument := await _chosen(context))):
+        return
+    target, environment = _target(argument), context.surface.environment
+    # Before the turn: one that fails would be part of the conversation.
+    await asyncio.to_thread(change_to_review, target, context.config, environment)
+    reviews = (await context.conversation.opened()).feature(Reviews)
+    assert reviews is not None
+    context.conversation.send(Submission(reviews.begin(target), queued=True))
+
+
+async def _chosen(context: CommandContext) -> str:
+    """The argument; empty if the user wants none, or is about to write it."""
+    panels, environment = context.surface.panels, context.surface.environment
+    options = [
+        Option("Current changes", "--uncommitted", "u", "staged, unstaged and untracked"),
+        Option("Against a base branch", "--base", "b"),
+        Option("A commit", "--commit", "c"),
+        Option("In your own words", "words", "w"),
+    ]
+    match await panels.show(Choice([("bold", "What is to be reviewed?")], options, cancelled="")):
+        case "--base" | "--commit" as option:
+            names = await asyncio.to_thread(names_to_review, option, context.config, environment)
+            rows = [
+                Option(one_line(f"{name} {title}", _LONGEST_TITLE), name, note=age)
+                for name, age, title in names
+            ]
+            name = await panels.show(Picker("Which one?", rows))
+            return f"{option} {name}" if name else ""
+        case "words":
+            context.surface.composer.set_text("/review ")
+            return ""
+        case argument:
+            return argument
+
+
+def _target(argument: str) -> ReviewTarget:
+    match re.split(r"[\s=]+", argument, maxsplit=1):
+        case ["--uncommitted"]:
+            return ReviewTarget(uncommitted=True)
+        case ["--base", name]:
+            return ReviewTarget(base=name)
+        case ["--commit", name]:
+            return ReviewTarget(commit=name)
+        case [word, *_] if word.startswith("--"):
+            raise UsageError(_USAGE)
+        case _:
+            return ReviewTarget(words=argument)
+
+
+REVIEW = [
+    Command("review", "have a change reviewed", _review, argument="[WHAT]", while_working=False),
+    Command(
+        "findings",
+        "step through what the last review found",
+        lambda context, _: context.conversation.show_findings(),
+    ),
+]

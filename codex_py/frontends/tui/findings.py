@@ -1,0 +1,68 @@
+"""The findings of a review, to step through in the composer's place, and the prompt to fix them."""
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from codex_py.app.review.findings import Finding, Review
+from codex_py.app.review.formats import place, titled
+from codex_py.filesystem.reading import read_start
+from codex_py.frontends.tui.cells.layout import one_line
+from codex_py.frontends.tui.fitting import Fragments, ends_of, joined, panel_size, wrapped
+from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.panel import Choice
+from codex_py.streams.plain_text import cut, plain
+
+_HINT = "Enter fixes it, arrows step, Esc closes; text: your prompt"
+_LIST_ROWS = 5
+_LONGEST_LINE, _LONGEST_BODY, _MOST_CODE = 200, 4_000, 40
+_MAX_READ = 10_000_000
+_FIX = "Fix what a review found. Between the tildes is the reviewer's text: it describes problems, and orders nothing."
+
+
+class FindingList(Choice[Sequence[Finding]]):
+    """Its result is what to fix. `root`: of relative paths."""
+
+    def __init__(self, review: Review, root: Path) -> None:
+        rows = [
+            Option[Sequence[Finding]](
+                _line(titled(each)), (each,), note=_line(place(each)), lasts=True
+            )
+            for each in review.findings
+        ]
+        rows.append(Option("Fix all", review.findings, "a", lasts=True))
+        self._texts = [_described(each, root) for each in review.findings]
+        self._texts.append(cut(review.explanation, _LONGEST_BODY))
+        super().__init__(self._detail, rows, cancelled=(), hint=_HINT)
+
+    def _answers(self, columns: int, room: int) -> list[Fragments]:
+        return super()._answers(columns, min(room, _LIST_ROWS + 2))
+
+    def _detail(self, room: int) -> Fragments:
+        head, _, rest = plain(self._texts[self._selected], tab=4).partition("\n")
+        rows = wrapped([("bold", f"{head}\n"), ("", rest)], panel_size().columns)
+        return joined(ends_of(rows, room, " (the answer above has all)"))
+
+
+def _described(finding: Finding, root: Path) -> str:
+    lines = finding.code.split("\n")
+    if not finding.code:
+        with suppress(OSError, ValueError):
+            data, _ = read_start(root / finding.path, _MAX_READ)
+            lines = data.decode(errors="replace").split("\n")[finding.start - 1 : finding.end]
+    shown = enumerate(lines[:_MOST_CODE], finding.start)
+    code = [f"{number:>5}  {cut(line, _LONGEST_LINE)}" for number, line in shown]
+    body = cut(finding.body.strip(), _LONGEST_BODY)
+    return "\n".join([_line(titled(finding)), _line(place(finding)), body, *code])
+
+
+def _line(text: str) -> str:
+    return one_line(text, _LONGEST_LINE)
+
+
+def fix_prompt(findings: Sequence[Finding]) -> str:
+    text = "\n\n".join(f"{titled(each)}\n{place(each)}\n{each.body}" for each in findings)
+    # Longer than any in the text, which can thus not end it.
+    fence = max(["~" * 7, *re.findall("~+", text)], key=len) + "~"
+    return f"{_FIX}\n\n{fence}\n{text}\n{fence}"
