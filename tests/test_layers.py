@@ -41,8 +41,8 @@ LOADED_BY_NAME = {
     *(("app.loading", "__import__"), ("", "__import__")),
     # Private modules, for which there are no types.
     ("sandbox.child.kernel", "__import__"),
-    # A package that need not be installed.
-    ("config.mcp_logins", "import_module"),
+    # Packages that need not be installed.
+    *(("config.mcp_logins", "import_module"), ("commands.batch.ray_engine", "import_module")),
     # The parts of a library, between which other tasks run.
     ("mcp.sdk", "import_module"),
 }

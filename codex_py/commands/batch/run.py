@@ -1,6 +1,7 @@
 """`codex-py batch`: many tasks, an agent for each. docs/batch.md describes it."""
 
 import asyncio
+import os
 import shutil
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from codex_py.command_line.configuration import read_config, warn_of_config
 from codex_py.command_line.interruption import Interruption
 from codex_py.command_line.parser import OneOf, flag, option, parse_options
 from codex_py.commands.batch.attempt import Engine, LocalEngine
+from codex_py.commands.batch.ray_engine import RayEngine
 from codex_py.commands.batch.results import ResultsFile
 from codex_py.commands.batch.schedule import Record, Schedule
 from codex_py.commands.batch.tasks import Row, TaskFile
@@ -59,6 +61,8 @@ class Options:
     tasks: str | None = option()
     output: str | None = option("-o", "--output")
     jobs: int = option("--jobs", default=4, type=_count)
+    ray: str | None = option("--ray")
+    cpus: float = option("--cpus", default=0.25, type=float)
     shard: tuple[int, int] = option("--shard", default=(0, 1), type=_shard)
     limit: Sequence[tuple[str, int]] = option("--limit", default=(), action="append", type=_limit)
     timeout: float = option("--timeout", default=3600.0, type=_seconds)
@@ -90,8 +94,17 @@ def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         results = ResultsFile(Path(options.output))
         results.forget(_ended_to_redo(rows, results, options.redo))
         ended = Counter(results.ended[row.id][1] for row in rows if row.id in results.ended)
-        view = View(1 if options.json else None, len(rows), ended)
-        engine = LocalEngine(of_exec, options.timeout, config.home, environment)
+        out = 1
+        engine: Engine
+        if options.ray is None:
+            engine = LocalEngine(of_exec, options.timeout, config.home, environment)
+        else:
+            # Ray prints to standard output, whatever it is told.
+            out = os.dup(1)
+            os.dup2(2, 1)
+            about = (options.ray, options.cpus, of_exec, options.timeout)
+            engine = RayEngine(*about, config, environment)
+        view = View(out if options.json else None, len(rows), ended)
         try:
             work = _work(options, tasks, rows, results, engine, view, config.model)
             code = asyncio.run(Interruption().run(work))

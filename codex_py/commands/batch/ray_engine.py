@@ -1,0 +1,161 @@
+"""Attempts on the nodes of a Ray cluster, each by a `batch` of one task there. https://docs.ray.io/en/latest/ray-core
+
+Ray need not be installed. Every node needs this program at the same place, git, the folders of the tasks, and the same
+`$CODEX_HOME`.
+"""
+
+import asyncio
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from codex_py.app.exec_process import PROGRAM
+from codex_py.app.user_programs import secret_names
+from codex_py.commands.batch.attempt import failed
+from codex_py.commands.batch.tasks import Task
+from codex_py.config.config import Config
+from codex_py.errors import CodexError, ConfigError, ExitCode
+
+_SENT = ("PATH", "HOME", "USER", "SHELL", "LANG", "LC_*", "TZ", "CODEX_*", "*_PROXY", "*_proxy")
+"""Variables that agents get besides keys and what their tasks name; those of the worker are none of their business."""
+_GRACE_S = 60.0
+"""A node that does not answer so long after the time-out is given up."""
+
+_OnNode: TypeAlias = Callable[..., tuple[int, str, dict[str, bytes]]]
+
+
+class RayEngine:
+    """
+    Args:
+        address: as of `ray.init`; `local` starts a cluster here.
+        cpus: what Ray reserves for a task.
+        options: of `exec`, for all tasks.
+
+    Raises:
+        ConfigError: Ray is not installed, or the cluster has another version of it or of Python.
+        CodexError: the cluster does not answer.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        cpus: float,
+        options: Sequence[str],
+        timeout_s: float,
+        config: Config,
+        environment: Mapping[str, str],
+    ) -> None:
+        self._batch = [*PROGRAM, "batch", "-", "--retries=0", f"--timeout={timeout_s}"]
+        self._options, self._timeout_s = options, timeout_s
+        self._environment, self._keys = environment, secret_names(config)
+        self._cwd = str(Path.cwd())
+        settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
+        token = Path(environment.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+        if "RAY_AUTH_TOKEN" in environment or token.exists():
+            # With it, we also connect to a cluster that wants none.
+            settings["RAY_AUTH_MODE"] = "token"
+        os.environ |= {**settings, **environment}
+        try:
+            ray = self._ray = import_module("ray")
+        except ImportError:
+            raise ConfigError("--ray needs Ray: pip install 'codex-py[ray]'") from None
+        of_own = {"include_dashboard": False, "object_store_memory": 200_000_000}
+        quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+        try:
+            ray.init(address=address, **quiet, **(of_own if address == "local" else {}))
+        except ConnectionError as error:
+            text = f"there is no Ray at {address}: {_line(error)}"
+            raise CodexError(text, exit_code=ExitCode.UNAVAILABLE) from error
+        except (RuntimeError, ValueError) as error:
+            raise ConfigError(f"Ray at {address}: {_line(error)}") from error
+        # Ray would repeat what was lost without a word, and pay for it twice.
+        once = {"max_retries": 0, "retry_exceptions": False, "scheduling_strategy": "SPREAD"}
+        self._attempt: Any = ray.remote(num_cpus=cpus, **once)(_on_node())
+
+    async def run(self, task: Task, line: bytes, folder: Path) -> dict[str, Any]:
+        names = (*self._keys, *task.env, *_SENT)
+        sent = {
+            name: value
+            for name, value in self._environment.items()
+            if any(fnmatchcase(name, pattern) for pattern in names)
+        }
+        call = (self._batch, self._options, line, sent, self._cwd)
+        ref = self._attempt.options(name=task.id).remote(*call)
+        try:
+            async with asyncio.timeout((task.timeout or self._timeout_s) + _GRACE_S):
+                code, stderr, files = await asyncio.wrap_future(ref.future())
+        except TimeoutError:
+            return failed("lost", "the node does not answer")
+        except self._ray.exceptions.RayError as error:
+            return failed("lost", _line(error))
+        finally:
+            self._ray.cancel(ref, force=True)
+        await asyncio.to_thread(_write, folder, files)
+        if result := files.get("result.jsonl"):
+            record: dict[str, Any] = json.loads(result)
+            return {**record, "status": record["attempts"][0]["status"]}
+        status = "stopped" if code in {77, 78} else "lost"
+        return {**failed(status, stderr), "exit_code": code}
+
+    def close(self) -> None:
+        self._ray.shutdown()
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+
+
+def _on_node() -> _OnNode:
+    """The function for workers. As an inner one it is sent by value, without our package: a worker may lack that."""
+
+    def attempt(
+        before: Sequence[str],
+        behind: Sequence[str],
+        line: bytes,
+        environment: Mapping[str, str],
+        cwd: str,
+    ) -> tuple[int, str, dict[str, bytes]]:
+        worker, library = os.getpid(), ctypes.CDLL(None)
+
+        def die_with_worker() -> None:
+            # Workers have SIGINT blocked.
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
+            if sys.platform == "linux":
+                # PR_SET_PDEATHSIG. Unlike SIGKILL, this lets the work tree be removed.
+                library.prctl(1, signal.SIGTERM)
+            if os.getppid() != worker:
+                os._exit(1)
+
+        with tempfile.TemporaryDirectory(prefix="codex-py-batch-") as folder:
+            done = subprocess.run(
+                [*before, "-o", f"{folder}/result.jsonl", "--", *behind],
+                input=line,
+                capture_output=True,
+                env=environment,
+                cwd=cwd,
+                preexec_fn=die_with_worker,
+                check=False,
+            )
+            files = {
+                path.name: path.read_bytes()[:50_000_000]
+                for path in Path(folder).rglob("[!.]*")
+                if path.is_file()
+            }
+        return done.returncode, done.stderr.decode(errors="replace")[-1000:], files
+
+    return attempt
