@@ -56,7 +56,7 @@ class Compactor:
         """
         settings = self._host.settings
         limit = settings.auto_compact_token_limit
-        used_tokens = self._log.used_tokens(settings) + len(pending.encode()) // 4
+        used_tokens = self._log.used_tokens(settings) + len(pending.encode(errors="replace")) // 4
         is_full = used_tokens >= settings.context_window
         if (
             limit is None
