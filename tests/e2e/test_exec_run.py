@@ -338,12 +338,3 @@ def test_an_empty_prompt_sends_nothing(tmp_path: Path) -> None:
         assert err == "Reading prompt from stdin...\nError: No prompt provided via stdin.\n"
 
     run(test)
-
-
-def test_a_prompt_that_is_no_utf_8_is_sent_with_what_can_be_read(place: Workplace) -> None:
-    with ScriptedServer([[*ev_message("ok"), ev_completed()]]) as server:
-        place.configure(server)
-        arguments = ["exec", "--skip-git-repo-check", os.fsdecode(b"a\xffb")]
-        done = run_codex_py(arguments, place.home, place.cwd)
-    assert (done.returncode, done.stdout) == (0, b"ok\n"), done.stderr
-    assert server.requests[0].input[-1]["content"][0]["text"] == "a\N{REPLACEMENT CHARACTER}b"

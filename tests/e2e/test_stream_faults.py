@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import socket
 import time
 from typing import Any
@@ -22,7 +23,7 @@ from codex_py.testing import (
     ev_reasoning,
     sse,
 )
-from tests.support.program import Workplace
+from tests.support.program import Workplace, run_codex_py
 from tests.support.server import ScriptedServer
 from tests.support.tcp_server import tcp_server
 
@@ -571,3 +572,12 @@ def test_deeply_nested_json_does_not_crash(place: Workplace) -> None:
     with ScriptedServer([Reply(body=deep + sse(DONE), headers=SSE)]) as server:
         outcome = place.run(server)
     assert (outcome.code, outcome.messages) == (0, ["done"])
+
+
+def test_a_prompt_that_is_no_utf_8_is_sent_with_what_can_be_read(place: Workplace) -> None:
+    with ScriptedServer([[*ev_message("ok"), ev_completed()]]) as server:
+        place.configure(server)
+        arguments = ["exec", "--skip-git-repo-check", os.fsdecode(b"a\xffb")]
+        done = run_codex_py(arguments, place.home, place.cwd)
+    assert (done.returncode, done.stdout) == (0, b"ok\n"), done.stderr
+    assert server.requests[0].input[-1]["content"][0]["text"] == "a\N{REPLACEMENT CHARACTER}b"
