@@ -32,7 +32,7 @@ from codex_py.protocol.ids import is_thread_id
 from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
 from codex_py.protocol.stream import ToolChoice
 
-_NOT_YET = {"--approve-for-me", "--remote"}
+_NOT_YET = {"--remote"}
 """Options of Codex that this program knows of and does not have."""
 _FLAG = re.compile(r"--?[A-Za-z][\w-]*")
 
@@ -133,6 +133,7 @@ class Arguments:
         *("-a", "--ask-for-approval"),
         type=OneOf("untrusted", "on-failure", "on-request", "never"),
     )
+    approve_for_me: bool = flag("--approve-for-me")
     on_approval: Literal["suspend"] | None = option("--on-approval", type=OneOf("suspend"))
     approval_dir: str = option("--approval-dir", default=".")
     approval_expires: str = option("--approval-expires", default="24h")
@@ -251,6 +252,8 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         arguments = replace(arguments, json=True)
     if arguments.record is not None and arguments.replay is not None:
         raise UsageError("--record and --replay exclude each other: a replay asks no model")
+    if arguments.approve_for_me and (arguments.suspends or arguments.bypass):
+        raise UsageError("--approve-for-me excludes --on-approval and --yolo: one decides")
     if arguments.with_changes and arguments.worktree is None:
         raise UsageError("--with-changes has no effect without --worktree")
     return arguments

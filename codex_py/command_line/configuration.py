@@ -25,7 +25,7 @@ def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Co
         ConfigError: see `load_config`.
     """
     # Nobody can be asked, whatever the files or the options say, unless they may answer later.
-    policy = "on-request" if arguments.suspends else "never"
+    policy = "on-request" if arguments.suspends or arguments.approve_for_me else "never"
     config = load_session_config(arguments, environment, {"approval_policy": policy})
     allowed = arguments.skip_git_repo_check or arguments.bypass
     if not (allowed or config.inside_git or config.trust == "trusted"):
@@ -64,10 +64,13 @@ def config_sources(arguments: Arguments, environment: Mapping[str, str]) -> dict
     Raises:
         CodexError: the folder to work in is not there.
     """
-    mode = arguments.sandbox or ("workspace-write" if arguments.full_auto else None)
+    writes = arguments.full_auto or arguments.approve_for_me
+    mode = arguments.sandbox or ("workspace-write" if writes else None)
+    reviewer = "auto_review" if arguments.approve_for_me else None
     flags = {
         "model": arguments.model,
-        "approval_policy": arguments.approval,
+        "approval_policy": arguments.approval or (reviewer and "on-request"),
+        "approvals_reviewer": "user" if arguments.suspends else reviewer,
         "sandbox_mode": "danger-full-access" if arguments.bypass else mode,
         "allow_unenforced": list(arguments.allow_unenforced) or None,
         "gates": _gates(arguments) or None,

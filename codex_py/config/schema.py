@@ -70,11 +70,15 @@ KEYS: Final[Table] = {
             {"granular": dict.fromkeys(get_args(ApprovalKind), "boolean")},
         )
     ),
-    "approvals_reviewer": ("user", "auto_review", "guardian_subagent"),
-    "auto_review": {
-        "policy": "string",
-        "circuit_break_action": unused(("default", "strict"), "default"),
-    },
+    # A project does not say who approves its calls.
+    "approvals_reviewer": Setting(("user", "auto_review", "guardian_subagent"), project=False),
+    "auto_review": Setting(
+        {
+            "policy": "string",
+            "circuit_break_action": unused(("default", "strict"), "default"),
+        },
+        project=False,
+    ),
     "sandbox_mode": get_args(SandboxMode),
     "sandbox_workspace_write": {
         "writable_roots": Setting(["path"], default=[]),

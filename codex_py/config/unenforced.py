@@ -133,9 +133,7 @@ def _chatgpt_login(layers: Layers, values: Mapping[str, Any], name: str) -> Iter
 
 
 def _value(layers: Layers, values: Mapping[str, Any], name: str) -> Iterator[str]:
-    value = lookup(values, key := tuple(name.split(".")))
-    # The user reviews approvals anyway.
-    if value and (name, value) != ("approvals_reviewer", "user"):
+    if lookup(values, key := tuple(name.split("."))):
         yield layers.where(key)
 
 
@@ -161,8 +159,6 @@ _PROTECTIONS: Final[dict[str, tuple[str, _Places]]] = {
     ),
     "features.credential_masking": ("credentials are not masked", _feature),
     "forced_login_method": ("only API keys can be used, and no ChatGPT login", _chatgpt_login),
-    "approvals_reviewer": ("there is no automatic reviewer of approvals", _value),
-    "auto_review.policy": ("there is no automatic reviewer that could follow a policy", _value),
     "shell_environment_policy.experimental_use_profile": (
         "commands are not given the environment of the shell's profile",
         _value,

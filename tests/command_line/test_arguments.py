@@ -198,7 +198,7 @@ def test_words_after_exec_say_what_to_work_on(argv: list[str], expected: Session
             ["--worktree=../up"],
             "--worktree: '../up' cannot name a folder here; use letters, digits, `.`, `_` and `-`",
         ),
-        (["--approve-for-me"], "--approve-for-me is not supported yet"),
+        (["--remote"], "--remote is not supported yet"),
         (
             ["-s", "foo"],
             "-s/--sandbox: 'foo' is not a possible value:"

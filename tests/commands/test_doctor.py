@@ -58,7 +58,7 @@ def test_a_good_setup_has_nothing_to_do(place: Workplace) -> None:
     [
         ('modle = "x"\n', "config.load", "warning", "`modle` (line 1; did you mean `model`?)"),
         ("model = \n", "config.load", "fail", "config.toml:1:9: "),
-        ('[auto_review]\npolicy = "x"\n', "config.load", "fail", "--allow-unenforced"),
+        ("[features]\ncredential_masking = true\n", "config.load", "fail", "--allow-unenforced"),
         ('model_provider = "nope"\n', "auth.credentials", "fail", "Correct what the message names"),
         (
             '[model_providers.x]\nname = "x"\nbase_url = "http://127.0.0.1:1"\nenv_key = "X_KEY"\n'

@@ -35,8 +35,6 @@ extends = "base"
         ),
         ("features.credential_masking = true", "features.credential_masking", 1),
         ('forced_login_method = "chatgpt"', "forced_login_method", 1),
-        ('approvals_reviewer = "auto_review"', "approvals_reviewer", 1),
-        ('auto_review.policy = "be strict"', "auto_review.policy", 1),
         (
             "shell_environment_policy.experimental_use_profile = true",
             "shell_environment_policy.experimental_use_profile",
@@ -75,7 +73,7 @@ def test_a_protection_that_is_not_enforced_is_told_with_its_place_and_can_be_acc
         'forced_login_method = "api"',
         'forced_login_method = "chatgpt"\nmodel_provider = "p"\n'
         '[model_providers.p]\nname = "P"\nbase_url = "http://127.0.0.1"\nenv_key = "K"',
-        'approvals_reviewer = "user"',
+        'approvals_reviewer = "auto_review"\nauto_review.policy = "be strict"',
     ],
 )
 def test_what_asks_for_no_protection_stops_nothing(place: Place, text: str):
@@ -84,7 +82,7 @@ def test_what_asks_for_no_protection_stops_nothing(place: Place, text: str):
 
 
 def test_every_protection_is_told_at_once(place: Place):
-    place.user('approvals_reviewer = "auto_review"\nfeatures.credential_masking = true\n')
+    place.user('forced_login_method = "chatgpt"\nfeatures.credential_masking = true\n')
     with pytest.raises(ConfigError) as raised:
         place.load().require_enforced()
     assert len(str(raised.value).splitlines()) == 2
@@ -98,7 +96,7 @@ def test_what_an_administrator_asks_for_counts(place: Place):
 
 def test_a_project_accepts_nothing_and_its_own_protections_count_if_it_is_trusted(place: Place):
     path = place.project(
-        'allow_unenforced = ["approvals_reviewer"]\napprovals_reviewer = "auto_review"\n'
+        'allow_unenforced = ["features.credential_masking"]\nfeatures.credential_masking = true\n'
     )
     assert place.load().unenforced == ()
     place.trusted()
@@ -111,8 +109,8 @@ def test_a_project_accepts_nothing_and_its_own_protections_count_if_it_is_truste
 
 def test_what_two_layers_accept_adds_up(place: Place):
     place.user(
-        'approvals_reviewer = "auto_review"\nfeatures.credential_masking = true\n'
-        'allow_unenforced = ["approvals_reviewer"]\n'
+        'forced_login_method = "chatgpt"\nfeatures.credential_masking = true\n'
+        'allow_unenforced = ["forced_login_method"]\n'
     )
     config = place.load(flags={"allow_unenforced": ["features.credential_masking"]})
     assert config.unenforced == ()

@@ -12,7 +12,7 @@ from tests.support.program import Workplace, run_codex_py
 from tests.support.server import ScriptedServer
 
 DONE = [*ev_message("done"), ev_completed()]
-REVIEWED = 'approvals_reviewer = "auto_review"'
+MASKED = "features.credential_masking = true"
 
 
 @pytest.fixture
@@ -31,22 +31,22 @@ def configure(place: Workplace, server: ScriptedServer, text: str) -> Path:
 def test_exec_stops_before_any_request_and_goes_on_where_it_is_accepted(
     place: Workplace, server: ScriptedServer
 ) -> None:
-    path = configure(place, server, REVIEWED)
+    path = configure(place, server, MASKED)
     command = ["exec", "--skip-git-repo-check"]
     done = run_codex_py([*command, "go"], place.home, place.cwd)
     assert (done.returncode, done.stdout) == (78, b"")
     assert done.stderr.decode().splitlines()[-1] == (
-        f"Error: {path}:1: there is no automatic reviewer of approvals; to start all the same,"
-        " pass `--allow-unenforced approvals_reviewer`."
+        f"Error: {path}:1: credentials are not masked; to start all the same,"
+        " pass `--allow-unenforced features.credential_masking`."
     )
     assert server.requests == []
     assert not (place.home / "sessions").exists()
 
-    accepted = [*command, "--allow-unenforced", "approvals_reviewer", "go"]
+    accepted = [*command, "--allow-unenforced", "features.credential_masking", "go"]
     assert run_codex_py(accepted, place.home, place.cwd).returncode == 0
     resumed = run_codex_py([*command, "resume", "--last", "on"], place.home, place.cwd)
     assert resumed.returncode == 78
-    setting = ["-c", 'allow_unenforced=["approvals_reviewer"]']
+    setting = ["-c", 'allow_unenforced=["features.credential_masking"]']
     resumed = run_codex_py([*command, *setting, "resume", "--last", "on"], place.home, place.cwd)
     assert resumed.returncode == 0
 
@@ -68,18 +68,18 @@ def test_the_terminal_stops_before_it_draws_anything(
     place: Workplace, server: ScriptedServer
 ) -> None:
     with starting(place) as start:
-        program = start(server, "-c", REVIEWED)
-        program.wait_for("no automatic reviewer")
+        program = start(server, "-c", MASKED)
+        program.wait_for("credentials are not masked")
         assert program.wait() == 78
         assert IDLE not in program.text
-        program = start(server, "-c", REVIEWED, "--allow-unenforced", "approvals_reviewer")
+        program = start(server, "-c", MASKED, "--allow-unenforced", "features.credential_masking")
         program.wait_for(IDLE)
 
 
 def test_the_sandbox_does_not_run_a_command_with_less_than_was_asked_for(
     place: Workplace, server: ScriptedServer
 ) -> None:
-    configure(place, server, REVIEWED)
+    configure(place, server, MASKED)
     done = run_codex_py(["sandbox", "--", "echo", "ran"], place.home, place.cwd)
     assert (done.returncode, done.stdout) == (78, b"")
 
@@ -87,16 +87,16 @@ def test_the_sandbox_does_not_run_a_command_with_less_than_was_asked_for(
 def test_the_mcp_server_stops_and_so_does_a_call_that_brings_such_settings(
     place: Workplace, server: ScriptedServer
 ) -> None:
-    configure(place, server, REVIEWED)
+    configure(place, server, MASKED)
     done = run_codex_py(["mcp-server"], place.home, place.cwd)
     assert (done.returncode, done.stdout) == (78, b"")
     configure(place, server, "")
 
     async def main() -> None:
         async with served(place, "--trust-client") as agent:
-            result = await agent.call(config={"approvals_reviewer": "auto_review"})
+            result = await agent.call(config={"features.credential_masking": True})
             assert result.is_error
-            assert "no automatic reviewer" in text_of(result)
+            assert "credentials are not masked" in text_of(result)
 
     asyncio.run(main())
     assert server.requests == []

@@ -58,6 +58,11 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], str]] = (
     (lambda _: True, "codex_py.app.features.tool_choice:ToolChoices"),
     # Outside of everything that changes files: it sees what a hook rewrote, and nothing of what a hook refused.
     (lambda setup: has_hooks(setup.config), "codex_py.app.features.hooks:HooksFeature"),
+    # Behind the hooks, which decide about an approval first.
+    (
+        lambda setup: setup.config.values.get("approvals_reviewer", "user") != "user",
+        "codex_py.app.features.approval_review:ApprovalReviewer",
+    ),
     # Behind the hooks: it is asked when they want no more. Around the record of changes, which it looks at.
     (
         lambda setup: (

@@ -1,0 +1,190 @@
+"""A model answers, in place of the user, what the approval policy asks: `approvals_reviewer = "auto_review"`. LIGHT.
+
+It reads one request without tools, in which everything that others wrote is fenced off as data. Only an answer of the
+right form allows a call: a doubt, an error or a delay is a no.
+"""
+
+import asyncio
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from codex_py.app.features.budget import BudgetFeature
+from codex_py.app.model import configured_provider
+from codex_py.app.options import SessionSetup
+from codex_py.errors import ModelError
+from codex_py.instructions import instruction_text
+from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
+from codex_py.protocol.events import Event, TurnStarted
+from codex_py.protocol.extension import Extension, Thread
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.items import Message
+from codex_py.protocol.messages import decode_json, input_text, message
+from codex_py.protocol.stream import Completed, ModelStream, OutputItemDone, Prompt
+from codex_py.tools.truncate import truncate_middle
+
+_OWN_MODEL: Final = "codex-auto-review"
+"""OpenAI's. If the key has no access to it, the model of the session answers."""
+_MAX_REVIEWS: Final = 20
+"""In a turn."""
+_TIMEOUT_S: Final = 90.0
+_MAX_CALL_TOKENS: Final = 16_000
+"""A longer call is refused: what is left out of it could not be judged."""
+_MAX_PROMPTS: Final = 5
+_MAX_ITEMS: Final = 12
+_MAX_TOKENS: Final = 800
+"""Of each prompt and each item."""
+_RISKS: Final = ("low", "medium", "high", "critical")
+_ADVICE: Final = "do not try to reach the same in another way; go on without it, or tell the user"
+
+
+def _schema(**properties: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {"type": "object", "properties": properties}
+    return {**given, "required": list(properties), "additionalProperties": False}
+
+
+_SCHEMA: Final = _schema(
+    decision={"type": "string", "enum": ["allow", "deny"]},
+    risk={"type": "string", "enum": list(_RISKS)},
+    reason={"type": "string"},
+)
+
+
+@frozen
+class Verdict:
+    is_allowed: bool
+    reason: str
+    risk: str | None = None
+
+
+class ApprovalReviewer:
+    def __init__(self, setup: SessionSetup) -> None:
+        self._setup = setup
+        self._stream: ModelStream | None = None
+        self._reviews = 0
+        """In this turn."""
+
+    def __call__(self, thread: Thread) -> Extension:
+        self._thread = thread
+        return Extension(wrap_approver=lambda _: self, sink=self._watch)
+
+    async def review(self, request: ApprovalRequest) -> Review:
+        """See `Approver`. The user is not asked, and reads the verdict."""
+        verdict = await self._verdict(request)
+        risk = f" (risk: {verdict.risk})" if verdict.risk else ""
+        did = "allowed" if verdict.is_allowed else "refused"
+        call = truncate_middle(" ".join(request.summary.split()), 200, "bytes")
+        self._thread.warn(f"The reviewer {did} `{call}`{risk}: {verdict.reason}")
+        if verdict.is_allowed:
+            return Review(ReviewDecision.APPROVED)
+        said = f"the automatic reviewer refuses it{risk}: {verdict.reason}; {_ADVICE}"
+        return Review(ReviewDecision.DENIED, said)
+
+    def _watch(self, event: Event) -> None:
+        if isinstance(event, TurnStarted):
+            self._reviews = 0
+
+    async def _verdict(self, request: ApprovalRequest) -> Verdict:
+        self._reviews += 1
+        if self._reviews > _MAX_REVIEWS:
+            return Verdict(False, f"there were {_MAX_REVIEWS} reviews in this turn already")
+        call = json.dumps(_call(request), ensure_ascii=False, default=str)
+        if truncate_middle(call, _MAX_CALL_TOKENS) != call:
+            return Verdict(False, "the call is too long to be reviewed as a whole")
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                return read_verdict(await self._answer(call))
+        except TimeoutError:
+            return Verdict(False, f"there was no answer within {_TIMEOUT_S:g} s")
+        except ModelError as error:
+            return Verdict(False, f"there was no answer: {error}")
+
+    async def _answer(self, call: str) -> str:
+        """The text of the model. Raises a `ModelError` if there is none."""
+        settings, fence = self._thread.settings, f"data-{secrets.token_hex(16)}"
+        given = f'{{{", ".join(self._context())}, "call": {call}}}'
+        text = (
+            f"{fence}\n{given}\n{fence}\n\nDecide on `call`, and answer with the JSON object alone."
+        )
+        policy = self._setup.config.values.get("auto_review", {}).get("policy") or "There is none."
+        prompt = Prompt(
+            model=settings.model,
+            input=[message("user", [input_text(text)])],
+            cache_key=f"{self._thread.thread_id}-approvals",
+            instructions=instruction_text("approval_review.md").replace("{policy}", policy),
+            reasoning=settings.reasoning,
+            output_schema=_SCHEMA,
+            service_tier=settings.service_tier,
+            max_output_tokens=settings.max_output_tokens,
+            abilities=settings.abilities,
+        )
+        # The last one is for servers that know no schemas.
+        tries = [prompt, replace(prompt, output_schema=None)]
+        if settings.provider == "openai":
+            tries.insert(0, replace(prompt, model=_OWN_MODEL))
+        failure = ModelError("it was not asked")
+        for each in tries:
+            try:
+                return await self._text(each)
+            except ModelError as error:
+                failure = error
+        raise failure
+
+    async def _text(self, prompt: Prompt) -> str:
+        if self._stream is None:
+            setup = self._setup
+            assert setup.connect is not None
+            provider = configured_provider(setup.config, setup.environment)
+            self._stream = setup.connect(provider).stream
+            if (budget := self._thread.feature(BudgetFeature)) is not None:
+                self._stream = budget(self._thread).wrap_model(self._stream)
+        text = ""
+        async with self._stream(prompt) as events:
+            async for event in events:
+                match event:
+                    case OutputItemDone(item=Message() as said):
+                        text += said.text or ""
+                    case Completed(usage):
+                        self._thread.count(usage)
+                    case _:
+                        pass
+        return text
+
+    def _context(self) -> Iterator[str]:
+        """The fields of the data besides the call, as JSON."""
+        prompts = [past.prompt.text for past in self._thread.past_prompts()[-_MAX_PROMPTS:]]
+        items: list[Any] = [decode_json(item) for item in self._thread.items[-4 * _MAX_ITEMS :]]
+        recent = [
+            json.dumps(item, ensure_ascii=False)
+            for item in items
+            if str(item.get("type")).endswith(("_call", "_output"))
+            or item.get("role") == "assistant"
+        ]
+        for name, texts in (("asked_by_user", prompts), ("recently", recent[-_MAX_ITEMS:])):
+            short = [truncate_middle(text, _MAX_TOKENS) for text in texts]
+            yield f'"{name}": {json.dumps(short, ensure_ascii=False)}'
+
+
+def read_verdict(text: str) -> Verdict:
+    """Anything but an answer of the right form is a no."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        data = None
+    match data:
+        case {
+            "decision": "allow" | "deny" as decision,
+            "risk": str(risk),
+            "reason": str(reason),
+        } if len(data) == len(_SCHEMA["required"]) and risk in _RISKS and reason.strip():
+            is_allowed = decision == "allow" and risk in _RISKS[:2]
+            return Verdict(is_allowed, truncate_middle(" ".join(reason.split()), 200), risk)
+        case _:
+            return Verdict(False, "its answer cannot be read")
+
+
+def _call(request: ApprovalRequest) -> Mapping[str, Any]:
+    names = ("kind", "summary", "reason", "cwd", "paths", "tool")
+    return {name: getattr(request, name) for name in names}
