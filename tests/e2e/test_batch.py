@@ -358,6 +358,21 @@ def test_rows_of_swe_bench_become_predictions(place: Workplace) -> None:
     assert found.keys() == {"instance_id", "model_name_or_path", "model_patch"}
     assert (found["instance_id"], found["model_name_or_path"]) == ("owner__name-2", "gpt-5.5")
     assert found["model_patch"].startswith("diff --git a/made b/made\n")
+    nowhere = batch(place, "--predictions", "none/preds.jsonl")
+    assert nowhere.stderr.endswith(
+        b"Error: none/preds.jsonl cannot be written: No such file or directory\n"
+    )
+
+
+def test_failed_tasks_run_again_if_asked(place: Workplace) -> None:
+    write_tasks(place, some_tasks(3))
+    refuse = Reply(status=400, body=b'{"error":{"message":"no"}}')
+    with ScriptedServer([DONE, refuse, DONE]) as server:
+        place.configure(server)
+        assert batch(place, "--jobs", "1", "--fail-fast").returncode == 1
+        assert statuses(place) == {"t0": "done", "t1": "failed"}
+        assert batch(place, "--redo", "failed", "--only", "t0,t1").returncode == 0
+    assert statuses(place) == {"t0": "done", "t1": "done"}
 
 
 @pytest.mark.parametrize(

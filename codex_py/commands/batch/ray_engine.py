@@ -54,7 +54,7 @@ class RayEngine:
         config: Config,
         environment: Mapping[str, str],
     ) -> None:
-        self._batch = [*PROGRAM, "batch", "-", "--retries=0", f"--timeout={timeout_s}"]
+        self._batch = [*PROGRAM, "batch", "-", "--jobs=1", "--retries=0", f"--timeout={timeout_s}"]
         self._options, self._timeout_s = options, timeout_s
         self._environment, self._keys = environment, secret_names(config)
         self._cwd = str(Path.cwd())

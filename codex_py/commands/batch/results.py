@@ -74,12 +74,17 @@ class ResultsFile:
         self.ended[result["id"]] = result["task"], result["status"]
 
     def write_predictions(self, path: Path) -> None:
-        """Write the patches of the tasks that are done for the harness of SWE-bench. Raises an `OSError`."""
+        """Write the patches of the tasks that are done for the harness of SWE-bench. Raises a `CodexError`."""
         names = {"instance_id": "id", "model_name_or_path": "model", "model_patch": "diff"}
-        with written_whole(path) as file:
-            for each in self.lines():
-                if each["status"] == "done":
+        done = (each for each in self.lines() if each["status"] == "done")
+        try:
+            with written_whole(path) as file:
+                for each in done:
                     file.write(_line({name: each[key] for name, key in names.items()}))
+        except OSError as error:
+            raise CodexError(
+                f"{path} cannot be written: {error.strerror}", code="results"
+            ) from error
 
 
 def _line(value: Mapping[str, Any]) -> bytes:
