@@ -22,7 +22,7 @@ _SETTINGS = (
     *("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.alternateRefsCommand="),
     *("core.pager=cat", "core.editor=false", "core.askPass=", "core.sshCommand=false"),
     *("credential.helper=", "diff.external=", "commit.gpgSign=false", "core.attributesFile="),
-    *("gc.auto=0", "maintenance.auto=false", "submodule.recurse=false"),
+    *("gc.auto=0", "maintenance.auto=false", "submodule.recurse=false", "checkout.workers=4"),
 )
 """They win over those of every file."""
 

@@ -16,8 +16,8 @@ _SUBMODULE = 0o160000
 
 
 @contextmanager
-def aside(git: Git, top: Path) -> Generator[Git]:
-    """A git with a copy of the index, that writes new objects into a folder of its own, which goes at the end."""
+def aside(git: Git, top: Path, *, keeps_objects: bool = False) -> Generator[Git]:
+    """A git with a copy of the index. Unless it `keeps_objects`, new ones are in a folder that goes at the end."""
     with TemporaryDirectory(prefix="codex-py-git.") as folder:
         index, objects = Path(folder, "index"), Path(folder, "objects")
         objects.mkdir()
@@ -26,11 +26,10 @@ def aside(git: Git, top: Path) -> Generator[Git]:
         with suppress(FileNotFoundError):
             # With its time: git compares the contents of files that are not older.
             shutil.copy2(own_index, index)
-        variables = {
-            "GIT_INDEX_FILE": str(index),
-            "GIT_OBJECT_DIRECTORY": str(objects),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(own_objects),
-        }
+        variables = {"GIT_INDEX_FILE": str(index)}
+        if not keeps_objects:
+            variables["GIT_OBJECT_DIRECTORY"] = str(objects)
+            variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(own_objects)
         yield replace(git, variables={**git.variables, **variables})
 
 

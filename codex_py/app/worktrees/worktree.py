@@ -177,6 +177,7 @@ def new_worktree(
     *,
     name: str = "",
     base: str = "HEAD",
+    parent: Path | None = None,
     with_changes: bool = False,
 ) -> Worktree:
     """Check out a commit of the repository around `cwd`, with HEAD detached.
@@ -185,6 +186,7 @@ def new_worktree(
         home: `$CODEX_HOME`.
         name: of its folder; empty: four digits.
         base: the commit, in any form that git knows.
+        parent: the folder for its folder; None for the one in `home`.
         with_changes: carry over what is not committed, see `carry_over`; otherwise it stays behind.
 
     Raises:
@@ -201,10 +203,11 @@ def new_worktree(
         why = "has none" if base == "HEAD" else f"does not have {base!r}"
         raise CodexError(f"a worktree needs a commit, and {root} {why}", code="git")
     commit = git.output(root, *verify)
+    parent = parent or worktrees_folder(home)
     try:
-        folder = _new_folder(worktrees_folder(home), name)
+        folder = _new_folder(parent, name)
     except OSError as error:
-        raise CodexError(f"{home} has no place for a worktree: {error.strerror}") from error
+        raise CodexError(f"{parent} has no place for a worktree: {error.strerror}") from error
     path = folder / (root.name or "root")
     try:
         git.output(root, "worktree", "add", "--detach", "--no-checkout", str(path), commit)
