@@ -44,6 +44,7 @@ class Command:
 
 
 TERMINAL = "frontends.tui.run:run_terminal"
+BEST_OF = "frontends.exec.best_of:run_best_of"
 _SESSIONS = "commands.sessions.run"
 
 COMMANDS = (

@@ -7,7 +7,15 @@ from types import ModuleType
 from typing import Any, cast
 
 from codex_py.app.loading import load
-from codex_py.cli.commands import NAMES, OF_CODEX, TERMINAL, Command, find_command, help_text
+from codex_py.cli.commands import (
+    BEST_OF,
+    NAMES,
+    OF_CODEX,
+    TERMINAL,
+    Command,
+    find_command,
+    help_text,
+)
 from codex_py.command_line.parser import HelpRequested, not_there_yet, suggestion
 from codex_py.command_line.stopping import Stopped
 from codex_py.errors import CodexError, UsageError, nearest
@@ -95,11 +103,17 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if arguments.words[1:] == ("help",):
         raise HelpRequested
     target = f"codex_py.{TERMINAL}" if command is None else command.target()
+    if arguments.best_of is not None:
+        target = f"codex_py.{BEST_OF}"
     if target.endswith(TERMINAL):
-        for fd, name in ((0, "stdin"), (1, "stdout")):
-            if not os.isatty(fd):
-                raise UsageError(f"{name} is not a terminal; without one, use `codex-py exec`")
+        _require_terminal()
     return load(target)(arguments, environment)
+
+
+def _require_terminal() -> None:
+    for fd, name in ((0, "stdin"), (1, "stdout")):
+        if not os.isatty(fd):
+            raise UsageError(f"{name} is not a terminal; without one, use `codex-py exec`")
 
 
 def _split(argv: Sequence[str]) -> tuple[str, list[str]]:

@@ -7,7 +7,7 @@ here each may stand anywhere, which accepts all of that. The commands themselves
 import json
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -34,6 +34,8 @@ from codex_py.protocol.stream import ToolChoice
 
 _NOT_YET = {"--remote"}
 """Options of Codex that this program knows of and does not have."""
+_NOT_NEW = {("resume",), ("fork",), ("review",)}
+"""Words behind `exec`."""
 _FLAG = re.compile(r"--?[A-Za-z][\w-]*")
 
 
@@ -88,6 +90,10 @@ GATES = (
     *("max_diff_lines", "require_evidence", "fail_on"),
 )
 """Options that are keys of `[gates]`."""
+
+
+OF_BEST_OF = ("best_of", "jobs", "vary", "score", "junit", "judge", "no_apply", "worktrees")
+"""Options for several attempts, none of which is one of an attempt."""
 
 
 OF_REVIEW = ("uncommitted", "base", "commit", "title", "format")
@@ -170,6 +176,7 @@ class Arguments:
     experimental_json: bool = flag("--experimental-json")
     """The spelling of the SDKs of Codex; `json` is set too."""
     agent_events: bool = flag("--agent-events")
+    usage_events: bool = flag("--usage-events")
     color: Literal["always", "never", "auto"] = option(
         "--color", default="auto", type=OneOf("always", "never", "auto")
     )
@@ -186,6 +193,15 @@ class Arguments:
     fail_on: Sequence[str] = option(
         "--fail-on", default=(), action="append", type=OneOf(*get_args(Failure), "p0", "p1", "p2")
     )
+
+    best_of: int | None = option("--best-of", type=_count)
+    jobs: int | None = option("--jobs", type=_count)
+    vary: Sequence[str] = option("--vary", default=(), action="append")
+    score: str | None = option("--score")
+    junit: str | None = option("--junit")
+    judge: bool = flag("--judge")
+    no_apply: bool = flag("--no-apply")
+    worktrees: str | None = option("--worktrees")
 
     uncommitted: bool = flag("--uncommitted")
     base: str | None = option("--base")
@@ -256,4 +272,32 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         raise UsageError("--approve-for-me excludes --on-approval and --yolo: one decides")
     if arguments.with_changes and arguments.worktree is None:
         raise UsageError("--with-changes has no effect without --worktree")
+    _check_best_of(arguments)
     return arguments
+
+
+def option_words(arguments: Arguments, names: Collection[str]) -> list[str]:
+    """The options of these fields that were given, as words for another command line."""
+    words: list[str] = []
+    for each in fields(Arguments):
+        value = getattr(arguments, each.name)
+        if each.name in names and value != each.default:
+            name = "--config" if each.name == "limits" else next(iter(each.metadata["options"]))[-1]
+            values = [value] if isinstance(value, str | int) else value
+            words += [name if one is True else f"{name}={one}" for one in values]
+    return words
+
+
+def _check_best_of(arguments: Arguments) -> None:
+    if arguments.best_of is None:
+        if name := next((name for name in OF_BEST_OF if getattr(arguments, name)), None):
+            raise UsageError(f"--{name.replace('_', '-')} has no effect without --best-of")
+        return
+    if arguments.words[:1] not in {("exec",), ("e",)} or arguments.words[1:2] in _NOT_NEW:
+        raise UsageError("--best-of is for new sessions of `codex-py exec`")
+    if not arguments.best_of or arguments.jobs == 0:
+        raise UsageError("--best-of and --jobs take whole numbers from 1")
+    if arguments.record or arguments.replay or arguments.worktree is not None:
+        raise UsageError("--best-of goes with none of --worktree, --record and --replay")
+    if arguments.on_approval == "suspend":
+        raise UsageError("--best-of goes with no approvals: nobody resumes an attempt")

@@ -3,8 +3,11 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from codex_py.app.best_of.snapshot import sweep
 from codex_py.app.worktrees.kept import KeptWorktree, kept_worktrees, remove_worktree
+from codex_py.app.worktrees.worktree import require_git
 from codex_py.command_line.subcommand import command_config, command_parser, print_table, required
+from codex_py.config.paths import project_root
 from codex_py.errors import CodexError
 from codex_py.streams.standard import print_json, print_out
 from codex_py.streams.terminal import on_one_line, some_of
@@ -13,7 +16,10 @@ from codex_py.streams.terminal import on_one_line, some_of
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print the worktrees of sessions; the exit code."""
     options = command_parser("--json").parse_args(list(argv))
-    home = command_config(options, environment, warns=False).home
+    config = command_config(options, environment, warns=False)
+    home, root = config.home, project_root(config.cwd, (".git",))
+    if root is not None:
+        sweep(require_git(home, environment, root), root, home)
     found = kept_worktrees(home, environment)
     if options.json:
         return print_json([_data(each) for each in found], indent=2)

@@ -33,7 +33,7 @@ from codex_py.frontends.exec.step_summary import StepSummary
 from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session
 from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import AbsentApprover
-from codex_py.protocol.event_data import event_data
+from codex_py.protocol.event_data import event_data, plain_data
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.plans import proposed_plan
@@ -81,7 +81,9 @@ class ExecRun:
         style = Style(color=wants_color(arguments.color, environment, isatty=os.isatty(2)))
         shows = not self.config.hide_agent_reasoning
         self.human = None if arguments.json else HumanText(stderr, style, show_reasoning=shows)
-        self.sink = self.human or JsonLines(self.stdout, agents=arguments.agent_events)
+        self.sink = self.human or JsonLines(
+            self.stdout, agents=arguments.agent_events, usage=arguments.usage_events
+        )
         summary = environment.get("GITHUB_STEP_SUMMARY")
         self._summary = StepSummary(Path(summary), self._warn) if summary else None
         self._worktree: str | None = None
@@ -122,7 +124,7 @@ class ExecRun:
                 self._is_over = True
         error = result.error
         if error is None or error.code == "schema":
-            self._deliver(result)
+            self.deliver(self.answer(result))
         if error is None or error.code == "schema":
             # A gate that failed too may be the more serious.
             return max(result.exit_code, ExitCode.DONE if error is None else error.exit_code)
@@ -172,8 +174,8 @@ class ExecRun:
     def _warn_in_session(self, text: str) -> None:
         self._session.warn(text)
 
-    def _deliver(self, result: TurnResult) -> None:
-        message = self.answer(result)
+    def deliver(self, message: str | None) -> None:
+        """Give the text to whoever started the run."""
         if (file := self.message_file) is not None:
             file.write(message or "")
             if message is None:
@@ -235,17 +237,24 @@ def _collect_garbage() -> None:
 class JsonLines:
     """An `EventSink` that writes each line in one piece. After the stream has failed, events are dropped."""
 
-    def __init__(self, stream: OutputStream, *, agents: bool = False) -> None:
-        """`agents`: write the events of subagents too, with the thread id of the subagent."""
+    def __init__(self, stream: OutputStream, *, agents: bool = False, usage: bool = False) -> None:
+        """
+        Args:
+            agents: write the events of subagents too, with the thread id of the subagent.
+            usage: write the tokens so far after each response.
+        """
         self._stream = stream
-        self._agents = agents
+        self._agents, self._usage = agents, usage
 
     def __call__(self, event: events.Event) -> None:
         of_agent: dict[str, str] = {}
         if isinstance(event, events.AgentEvent) and self._agents:
             of_agent = {"thread_id": event.thread_id}
             event = event.event
-        if (data := event_data(event)) is not None:
+        data = event_data(event)
+        if isinstance(event, events.UsageReported) and self._usage:
+            data = {"type": "usage", "usage": plain_data(event.total)}
+        if data is not None:
             line = encode_json({**data, **of_agent})
             for raw, escaped in _LINE_BREAKS:
                 line = line.replace(raw, escaped)

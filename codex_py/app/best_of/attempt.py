@@ -1,0 +1,257 @@
+"""One of several attempts at a prompt: an agent in a worktree of its own, and what scripts of the user say of it.
+
+Scripts run in a clean checkout of the change, so that ignored files that an agent leaves do not help it.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+from xml.etree import ElementTree
+
+from codex_py.app.best_of.snapshot import Snapshot
+from codex_py.app.exec_process import PROGRAM, ExecCommand, run_exec
+from codex_py.app.features.gates.checks import changed_lines
+from codex_py.app.worktrees.worktree import Worktree, new_worktree, open_worktree
+from codex_py.config.config import Config
+from codex_py.errors import CodexError, ExitCode
+from codex_py.filesystem.reading import read_whole
+from codex_py.model.known_models import Price
+from codex_py.process.bounded import ProgramRunner
+from codex_py.process.guardian import Guardian
+from codex_py.protocol.stream import Usage
+
+_READ_EVERY_S: Final = 0.2
+_GRACE_S: Final = 0.7
+_MAX_REPORT_BYTES: Final = 50_000_000
+_MAX_OUTPUT_BYTES: Final = 64_000
+_STATES: Final[Mapping[int, str]] = {
+    ExitCode.DONE: "done",
+    ExitCode.GATE: "gate failed",
+    **dict.fromkeys((ExitCode.TURN_LIMIT, ExitCode.BUDGET, ExitCode.WALL_CLOCK), "over budget"),
+}
+_INTERNAL: Final = {"json": False}
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """What is to be tried, and what came of it, for JSON."""
+
+    attempt: int
+    varied: Mapping[str, str]
+    options: Sequence[str] = field(metadata=_INTERNAL)
+    """Of `exec`."""
+    prompt: str = field(metadata=_INTERNAL)
+    price: Price | None = field(metadata=_INTERNAL)
+    state: str = "not begun"
+    passed: bool = False
+    why: str | None = None
+    """Why it did not pass, or has no score."""
+    score: float | None = None
+    passed_tests: int | None = None
+    failed_tests: int | None = None
+    diff_lines: int | None = None
+    patch: str | None = None
+    diff: bytes = field(default=b"", metadata=_INTERNAL)
+    thread_id: str | None = None
+    exit_code: int | None = None
+    error: Mapping[str, Any] | None = None
+    last_message: str | None = field(default=None, metadata=_INTERNAL)
+    usage: Usage = field(default_factory=Usage)
+    """As far as it is known."""
+    seconds: float | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Bench:
+    """The place where attempts are made."""
+
+    snapshot: Snapshot
+    config: Config
+    environment: Mapping[str, str]
+    sandbox: Sequence[str]
+    """Words behind `codex-py sandbox` for scripts."""
+    score: str | None
+    junit: str | None
+    worktrees: Path | None
+    patches: Path
+    watch: Callable[[Attempt, bytes], None]
+    """Gets each event of an agent as a line."""
+    warn: Callable[[str], None]
+    _limits: set[asyncio.Timeout] = field(default_factory=set[asyncio.Timeout])
+    """Of the agents that run."""
+    _guardian: Guardian = field(default_factory=Guardian)
+    _runner: ProgramRunner = field(default_factory=ProgramRunner)
+
+    def close(self) -> None:
+        self._guardian.close()
+        self._runner.close()
+
+    def end_agents(self) -> None:
+        """End the agents that run: the budget is used up."""
+        while self._limits:
+            self._limits.pop().reschedule(0)
+
+    async def make(self, attempt: Attempt, ends_at: float | None) -> None:
+        """Make an attempt to its end.
+
+        Args:
+            ends_at: when an agent that does not keep to its own budget is ended, on the clock of the loop.
+        """
+        attempt.state = "running"
+        make = partial(
+            new_worktree,
+            *(self.config.cwd, self.config.home, self.environment),
+            name=f"{self.snapshot.id}-{attempt.attempt}",
+            base=self.snapshot.commit,
+            parent=self.worktrees,
+        )
+        try:
+            async with open_worktree(make, self.warn, force=True) as worktree:
+                confined = self._confined(worktree)
+                is_done = await self._run_agent(attempt, worktree, confined, ends_at)
+                tree = await asyncio.to_thread(self._keep_change, attempt, worktree)
+                if is_done:
+                    await self._run_scripts(attempt, worktree, tree, confined)
+        except (CodexError, OSError) as error:
+            attempt.state, attempt.passed, attempt.why = "failed", False, str(error)
+
+    async def _run_agent(
+        self, attempt: Attempt, worktree: Worktree, confined: Sequence[str], ends_at: float | None
+    ) -> bool:
+        """Run the agent. False if it failed, or did not end."""
+        command = ExecCommand(
+            [*attempt.options, *confined], attempt.prompt, worktree.cwd, self.environment
+        )
+        folder = worktree.path.parent
+        limit = asyncio.timeout_at(ends_at)
+        try:
+            async with limit, self._watched(attempt, folder / "events.jsonl"):
+                self._limits.add(limit)
+                result = await run_exec(command, self._guardian, folder, grace_s=_GRACE_S)
+        except TimeoutError:
+            attempt.state, attempt.why = "over budget", "the budget of all attempts is used up"
+            return False
+        finally:
+            self._limits.discard(limit)
+            for name in ("events.jsonl", "stderr"):
+                (folder / name).unlink(missing_ok=True)
+        # Without a code, a signal ended it.
+        attempt.state = _STATES.get(-1 if result.exit_code is None else result.exit_code, "failed")
+        for name in ("thread_id", "last_message", "exit_code", "error", "seconds"):
+            setattr(attempt, name, getattr(result, name))
+        if result.usage is not None:
+            attempt.usage = Usage(**result.usage)
+        failed = [gate for gate in result.gates or () if gate["status"] == "failed"]
+        reasons = [f"{gate['name']}: {gate.get('reason')}" for gate in failed]
+        attempt.why = "; ".join(reasons) or (result.error or {}).get("message")
+        return attempt.state == "done"
+
+    def _keep_change(self, attempt: Attempt, worktree: Worktree) -> str:
+        """Write the patch of an attempt. Returns the git tree that it left."""
+        tree, attempt.diff = self.snapshot.changed(str(attempt.attempt), worktree)
+        attempt.diff_lines = changed_lines(attempt.diff.decode(errors="replace"))
+        patch = self.patches / f"{attempt.attempt}.diff"
+        patch.write_bytes(attempt.diff)
+        attempt.patch = str(patch)
+        return tree
+
+    async def _run_scripts(
+        self, attempt: Attempt, worktree: Worktree, tree: str, confined: Sequence[str]
+    ) -> None:
+        verify = self.config.gates.verify
+        if verify or self.score or self.junit:
+            await asyncio.to_thread(_check_out, worktree, tree)
+        for script in verify:
+            code, ending, _ = await self._run(script, worktree, confined)
+            if code != 0:
+                attempt.why = f"verify: {script}: {ending} in a clean checkout"
+                return
+        attempt.passed = True
+        if self.score is not None:
+            code, ending, last = await self._run(self.score, worktree, confined)
+            with suppress(ValueError):
+                score = float(last.removeprefix("score="))
+                if code == 0 and last.startswith("score=") and isfinite(score):
+                    attempt.score = score
+            if attempt.score is None:
+                said = f"{ending}, and its last line is {last[:80]!r}, not `score=<number>`"
+                attempt.why = f"--score: {said}"
+        if self.junit is not None:
+            await asyncio.to_thread(_count_tests, attempt, worktree.cwd, self.junit)
+
+    async def _run(
+        self, script: str, worktree: Worktree, confined: Sequence[str]
+    ) -> tuple[int | None, str, str]:
+        """Run a script in the sandbox. Returns its exit code, how it ended in words, and its last line."""
+        timeout_s = self.config.gates.verify_timeout_s
+        code, printed, _ = await self._runner.run(
+            [*PROGRAM, "sandbox", *self.sandbox, *confined, "--", "/bin/sh", "-c", script],
+            cwd=worktree.cwd,
+            environment=self.environment,
+            stdin=b"",
+            timeout_s=timeout_s,
+            max_output_bytes=_MAX_OUTPUT_BYTES,
+        )
+        ending = f"did not end within {timeout_s:g} s" if code is None else f"exit code {code}"
+        return code, ending, printed.rstrip().rpartition("\n")[2].strip()
+
+    def _confined(self, worktree: Worktree) -> list[str]:
+        """Options that keep commands out of the user's tree, wherever the worktree is."""
+        policy = worktree.confined(self.config.sandbox_workspace_write, self.environment)
+        settings = {
+            "writable_roots": [str(root) for root in policy.writable_roots],
+            "exclude_slash_tmp": policy.exclude_slash_tmp,
+            "exclude_tmpdir_env_var": policy.exclude_tmpdir_env_var,
+        }
+        pairs = (f"sandbox_workspace_write.{k}={json.dumps(v)}" for k, v in settings.items())
+        return [word for pair in pairs for word in ("-c", pair)]
+
+    @asynccontextmanager
+    async def _watched(self, attempt: Attempt, events: Path) -> AsyncGenerator[None]:
+        with events.open("w+b") as file:
+
+            async def follow() -> None:
+                while True:
+                    await asyncio.sleep(_READ_EVERY_S)
+                    self._read(attempt, file)
+
+            following = asyncio.create_task(follow())
+            try:
+                yield
+            finally:
+                following.cancel()
+                self._read(attempt, file)
+
+    def _read(self, attempt: Attempt, file: BinaryIO) -> None:
+        while (line := file.readline()).endswith(b"\n"):
+            if line.startswith(b'{"type":"usage"'):
+                attempt.usage = Usage(**json.loads(line)["usage"])
+            self.watch(attempt, line)
+        file.seek(-len(line), os.SEEK_CUR)
+
+
+def _check_out(worktree: Worktree, tree: str) -> None:
+    """Leave nothing but this tree. Without an index, git takes no file for unchanged. Raises a `CodexError`."""
+    Path(worktree.git.variables["GIT_DIR"], "index").unlink(missing_ok=True)
+    git = worktree.git.without_filters(worktree.path)
+    git.output(worktree.path, "clean", "-ffdxq")
+    git.output(worktree.path, "read-tree", "--reset", "-u", tree)
+
+
+def _count_tests(attempt: Attempt, folder: Path, pattern: str) -> None:
+    """Count those of all JUnit reports. Files that are none are left out."""
+    for path in folder.glob(pattern):
+        with suppress(OSError, ElementTree.ParseError):
+            report = ElementTree.fromstring(read_whole(path, _MAX_REPORT_BYTES))
+            kinds = [{child.tag for child in case} for case in report.iter("testcase")]
+            failed = sum(bool(kind & {"failure", "error"}) for kind in kinds)
+            passed = sum(not kind & {"failure", "error", "skipped"} for kind in kinds)
+            attempt.failed_tests = (attempt.failed_tests or 0) + failed
+            attempt.passed_tests = (attempt.passed_tests or 0) + passed

@@ -1,0 +1,90 @@
+"""Chooses the best of the attempts that passed."""
+
+import json
+from collections.abc import Mapping, Sequence
+from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from codex_py.app.best_of.attempt import Attempt
+from codex_py.app.exec_process import ExecCommand, run_exec
+from codex_py.errors import CodexError
+from codex_py.instructions import instruction_text
+from codex_py.process.guardian import Guardian
+
+_MAX_SHOWN: Final = 100_000
+"""Characters of all changes together that the judge is shown."""
+_RANKS: Final = (
+    *("it has the highest score", "fewer of its tests failed", "more of its tests passed"),
+    *(
+        "it changes something",
+        "its diff is the smallest",
+        "it took fewer tokens",
+        "it is the first",
+    ),
+)
+_BEFORE_JUDGE: Final = 3
+
+
+def best_first(attempts: Sequence[Attempt]) -> tuple[list[Attempt], int, str]:
+    """Sort attempts. Returns also how many no score and no test tells from the first, and why that one is the best."""
+
+    def ranks(each: Attempt) -> tuple[float, ...]:
+        score = inf if each.score is None else -each.score
+        failed = inf if each.failed_tests is None else each.failed_tests
+        size = (not each.diff, each.diff_lines or 0, each.usage.total_tokens, each.attempt)
+        return (score, failed, -(each.passed_tests or 0), *size)
+
+    order = sorted(attempts, key=ranks)
+    best = ranks(order[0])
+    ties = sum(ranks(each)[:_BEFORE_JUDGE] == best[:_BEFORE_JUDGE] for each in order)
+    if len(order) == 1:
+        return order, ties, "it is the only one that passed"
+    pairs = zip(best, ranks(order[1]), _RANKS, strict=True)
+    why = next(why for ours, theirs, why in pairs if ours != theirs)
+    return order, ties, f"of the {len(order)} that passed, {why}"
+
+
+async def judged(
+    attempts: Sequence[Attempt], options: Sequence[str], cwd: Path, environment: Mapping[str, str]
+) -> tuple[Attempt, str]:
+    """Ask the model which of the attempts is the best. Returns that one and the reason.
+
+    Raises:
+        CodexError: there is no answer that names one.
+    """
+    guardian = Guardian()
+    with TemporaryDirectory(prefix="codex-py-judge.") as name:
+        folder = Path(name)
+        schema = _write_schema(folder, attempts)
+        own = ("-s", "read-only", "--ephemeral", "--output-schema", schema)
+        command = ExecCommand([*options, *own], _question(attempts), cwd, environment)
+        try:
+            result = await run_exec(command, guardian, folder)
+        finally:
+            guardian.close()
+    by_number = {each.attempt: each for each in attempts}
+    try:
+        answer = json.loads(result.last_message or "")
+        return by_number[answer["attempt"]], f"the judge says: {answer['reason']}"
+    except (ValueError, KeyError, TypeError) as error:
+        reason = (result.error or {}).get("message", f"it said {result.last_message!r}")
+        raise CodexError(f"the judge has chosen none: {reason}", code="judge") from error
+
+
+def _question(attempts: Sequence[Attempt]) -> str:
+    parts = [instruction_text("judge.md"), f"<task>\n{attempts[0].prompt}\n</task>"]
+    for each in attempts:
+        shown = each.diff.decode(errors="replace")[: _MAX_SHOWN // len(attempts)]
+        parts.append(f'<change attempt="{each.attempt}">\n{shown}\n</change>')
+    return "\n\n".join(parts)
+
+
+def _write_schema(folder: Path, attempts: Sequence[Attempt]) -> str:
+    numbers = {"type": "integer", "enum": [each.attempt for each in attempts]}
+    fields = {"attempt": numbers, "reason": {"type": "string"}}
+    schema = {"type": "object", "properties": fields, "required": list(fields)}
+    path = folder / "schema.json"
+    path.write_text(json.dumps({**schema, "additionalProperties": False}), encoding="utf-8")
+    return str(path)

@@ -1,0 +1,119 @@
+"""The work tree as it is, as a commit that nobody else sees: several attempts begin with it, and one comes back to it.
+
+Of the repository, only references of our own and registered worktrees change, and they go with the run.
+"""
+
+import secrets
+import shutil
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from codex_py.app.patching import git_three_way
+from codex_py.app.worktrees.changes import copied_index
+from codex_py.app.worktrees.worktree import Worktree, require_git
+from codex_py.config.config import Config
+from codex_py.config.paths import worktrees_folder
+from codex_py.errors import PatchError
+from codex_py.patch.files.commit import Committed
+from codex_py.patch.files.journal import Journal
+from codex_py.patch.git import Git
+from codex_py.patch.plan import writable_under
+from codex_py.patch.trees import aside, diff_between, work_tree
+from codex_py.patch.unified.plan import plan_unified
+from codex_py.process.identity import is_over, process_name
+from codex_py.protocol.frozen import frozen
+
+_REFERENCES: Final = "refs/codex-py/best/"
+_AUTHOR: Final = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "codex-py"), ("EMAIL", "codex-py@localhost"))
+}
+
+
+@frozen
+class Snapshot:
+    id: str
+    """Begins the names of the worktrees."""
+    git: Git
+    root: Path
+    tree: str
+    """The id of a git tree with all files but ignored ones."""
+    commit: str = ""
+
+    def keep(self, name: str, tree: str, *parents: str) -> str:
+        """Make a commit of a tree, which stays until the run ends. Returns its id."""
+        git = replace(self.git, variables={**self.git.variables, **_AUTHOR})
+        words = [word for parent in parents for word in ("-p", parent)]
+        commit = git.output(self.root, "commit-tree", tree, *words, "-m", "codex-py exec --best-of")
+        git.output(self.root, "update-ref", f"{_REFERENCES}{self.id}/{name}", commit)
+        return commit
+
+    def changed(self, name: str, worktree: Worktree) -> tuple[str, bytes]:
+        """Return the git tree of a worktree, which is kept, and its difference. Raises a `CodexError`."""
+        with copied_index(worktree.git, worktree.path, worktree.git) as git:
+            tree = work_tree(git, worktree.path)
+        self.keep(name, tree, self.commit)
+        return tree, diff_between(self.git, self.root, self.tree, tree)
+
+    def apply(self, diff: bytes, config: Config, environment: Mapping[str, str]) -> Committed:
+        """Make a change in the user's tree, as one step of the journal, merged with what was changed there since.
+
+        Raises:
+            PatchError: it does not fit, and nothing was written.
+        """
+        journal = Journal(config.home, config.cwd)
+        journal.recover()
+        merging = git_three_way(self.root, environment)
+        plan = plan_unified(diff, self.root, strip=1, strict=True, three_way=merging)
+        if plan.conflicts:
+            raise PatchError(f"it conflicts with changes in {plan.conflicts[0]}", kind="match")
+        is_free = config.sandbox_policy().mode == "danger-full-access"
+        return plan.checked(None if is_free else writable_under([self.root])).commit(journal)
+
+
+@contextmanager
+def snapshot_of(root: Path, home: Path, environment: Mapping[str, str]) -> Generator[Snapshot]:
+    """Take a snapshot of a work tree. At the end, all references of the run are removed.
+
+    Raises a `CodexError` if git is not installed, or fails, as it does while a merge has conflicts.
+    """
+    git = require_git(home, environment, root)
+    sweep(git, root, home)
+    taken = Snapshot(f"{process_name()}-{secrets.token_hex(3)}", git, root, _tree_of(git, root))
+    head = git.run(root, "rev-parse", "--verify", "-q", "HEAD^{commit}").stdout.decode().split()
+    try:
+        yield replace(taken, commit=taken.keep("base", taken.tree, *head))
+    finally:
+        _remove_references(git, root, taken.id)
+
+
+def sweep(git: Git, root: Path, home: Path) -> None:
+    """Remove what killed runs have left in a repository. Raises a `CodexError` if git fails."""
+    names = git.output(root, "for-each-ref", "--format=%(refname)", _REFERENCES).splitlines()
+    for name in {name.removeprefix(_REFERENCES).partition("/")[0] for name in names}:
+        if not is_over(name):
+            continue
+        worktrees = git.output(root, "worktree", "list", "--porcelain").splitlines()
+        for path in [Path(line[9:]) for line in worktrees if line.startswith("worktree ")]:
+            if path.parent.name.startswith(f"{name}-"):
+                shutil.rmtree(path.parent, ignore_errors=True)
+                # Twice: it is locked if a kill ended the making of it.
+                git.output(root, "worktree", "remove", "--force", "--force", str(path))
+        for folder in worktrees_folder(home).glob(f"{name}-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+        _remove_references(git, root, name)
+
+
+def _tree_of(git: Git, root: Path) -> str:
+    with aside(git.without_filters(root), root, keeps_objects=True) as copy:
+        return work_tree(copy, root)
+
+
+def _remove_references(git: Git, root: Path, name: str) -> None:
+    prefix = f"{_REFERENCES}{name}/"
+    deletions = git.output(root, "for-each-ref", "--format=delete %(refname)", prefix)
+    git.output(root, "update-ref", "--stdin", stdin=f"{deletions}\n".encode() if deletions else b"")

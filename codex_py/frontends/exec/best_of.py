@@ -1,0 +1,295 @@
+"""`codex-py exec --best-of N`: several attempts at one prompt, of which the best is applied; see docs/ci.md.
+
+Standard output carries its last message, or with `--json` the events of all attempts; all else is on standard error.
+"""
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import fields, replace
+from itertools import cycle, islice, product
+from pathlib import Path
+from typing import Final
+
+from codex_py.app.best_of.attempt import Attempt, Bench
+from codex_py.app.best_of.choice import best_first, judged
+from codex_py.app.best_of.snapshot import Snapshot, snapshot_of
+from codex_py.app.prices import price_of, unknown_price
+from codex_py.command_line.arguments import OF_BEST_OF, Arguments, option_words
+from codex_py.command_line.configuration import load_exec_config
+from codex_py.command_line.parser import working_folder
+from codex_py.command_line.target import exec_target, require_images
+from codex_py.config.paths import project_root
+from codex_py.errors import CodexError, ConfigError, ExitCode, PatchError, UsageError
+from codex_py.filesystem.git import for_another_tree
+from codex_py.filesystem.private import make_private
+from codex_py.frontends.exec.command import EXEC_STDERR_TIMEOUT_S, decode_prompt, start_reading
+from codex_py.frontends.exec.run import ExecRun
+from codex_py.protocol.event_data import plain_data
+from codex_py.protocol.messages import encode_json
+from codex_py.streams.standard import OutputStream
+from codex_py.streams.terminal import aligned, on_one_line, printable
+
+_AT_ONCE: Final = 4
+_SLACK_S: Final = 2.0
+"""Agents keep to the time themselves; one that does not is ended so much later."""
+_PATCHES_KEPT_S: Final = 30 * 24 * 3600
+_OF_SCRIPTS: Final = {"overrides", "profile", "allow_unenforced"}
+_OF_JUDGE: Final = {*_OF_SCRIPTS, "model", "oss", "local_provider", "ignore_user_config"}
+_OF_ATTEMPTS: Final = {each.name for each in fields(Arguments) if "options" in each.metadata} - {
+    *(*OF_BEST_OF, "cd", "trust", "json", "experimental_json", "color", "output_last_message")
+}
+
+
+def run_best_of(arguments: Arguments, environment: Mapping[str, str]) -> int:
+    """Make the attempts, and apply the best; the exit code."""
+    target = exec_target(arguments)
+    require_images(arguments, target)
+    cwd = working_folder(arguments.cd)
+    if project_root(cwd, (".git",)) is None:
+        raise UsageError(f"--best-of needs a git repository, and {cwd} is in none")
+    variations = _variations(arguments.vary)
+    varied = variations[0].get("prompt")
+    if varied is not None and target.prompt is not None:
+        raise UsageError("--vary prompt=… takes the place of PROMPT")
+    stderr = OutputStream(2, timeout_s=EXEC_STDERR_TIMEOUT_S)
+    prompt = start_reading(
+        varied or target.prompt,
+        notice=lambda text: stderr.write_text(f"{text}\n"),
+        piped=varied is None,
+    )
+    # An attempt is no step of a workflow, nor in the tree of a hook of git that starts us.
+    own = for_another_tree(environment)
+    own.pop("GITHUB_STEP_SUMMARY", None)
+    run = _BestOf(arguments, target, own, prompt, stderr)
+    run.variations = variations
+    return run.run()
+
+
+def _variations(vary: Sequence[str]) -> list[dict[str, str]]:
+    """All combinations of the values of `--vary`, by their keys. The first key changes from one to the next."""
+    choices: dict[str, list[str]] = {}
+    for text in vary:
+        key, _, values = text.partition("=")
+        choices[key] = values.split(",")
+        if not key or not all(choices[key]):
+            raise UsageError(f"--vary: write KEY=VALUE,VALUE, not {text!r}")
+    keys = list(choices)[::-1]
+    return [dict(zip(keys, each, strict=True)) for each in product(*(choices[k] for k in keys))]
+
+
+class _BestOf(ExecRun):
+    variations: Sequence[Mapping[str, str]]
+    _attempts: Sequence[Attempt]
+    _bench: Bench
+
+    async def _work(self) -> int:
+        assert self.prompt is not None
+        prompt = await asyncio.wrap_future(self.prompt)
+        config, arguments = self.config, self.arguments
+        for warning in config.warnings:
+            self._warn(warning)
+        count, root = arguments.best_of or 1, project_root(config.cwd, (".git",)) or config.cwd
+        if len(self.variations) > count:
+            self._warn(f"--vary: only {count} of {len(self.variations)} combinations are tried.")
+        with snapshot_of(root, config.home, self.environment) as snapshot:
+            spread = islice(cycle(self.variations), count)
+            self._attempts = [self._attempt(*each, prompt, root) for each in enumerate(spread, 1)]
+            self._bench = Bench(
+                snapshot,
+                config,
+                self.environment,
+                [config.sandbox_policy().mode, *option_words(arguments, _OF_SCRIPTS)],
+                arguments.score,
+                arguments.junit,
+                working_folder(arguments.worktrees) if arguments.worktrees else None,
+                self._patches(snapshot.id),
+                self._watch,
+                self._warn,
+            )
+            with closing(self._bench):
+                await self._make_all()
+            return await self._conclude(snapshot)
+
+    def _attempt(self, number: int, varied: Mapping[str, str], prompt: str, root: Path) -> Attempt:
+        """Raises a `CodexError` if an attempt could not begin with what is varied."""
+        names = {"effort": "model_reasoning_effort"}
+        settings = [
+            f"{names.get(key, key)}={value}"
+            for key, value in varied.items()
+            if key not in {"model", "prompt"}
+        ]
+        given = self.arguments
+        own = replace(
+            given,
+            model=varied.get("model", given.model),
+            overrides=[*given.overrides, *given.limits, *settings],
+            limits=(),
+            usage_events=True,
+        )
+        config = load_exec_config(own, self.environment)
+        price = price_of(config, config.model, config.model_provider)
+        if price is None and config.budget.max_cost is not None:
+            why = unknown_price(config.model, config.model_provider)
+            raise ConfigError(f"the cost cannot be limited because {why}")
+        text = varied.get("prompt", prompt)
+        if text.startswith("@") and "prompt" in varied:
+            try:
+                text = decode_prompt(Path(text[1:]).read_bytes())
+            except OSError as error:
+                raise UsageError(f"--vary: cannot read {text[1:]!r}: {error.strerror}") from error
+        places = [Path(os.path.normpath(folder)) for folder in self._add_dirs]
+        own = replace(
+            own,
+            # What is in the user's tree is, for an attempt, in its worktree.
+            add_dir=[
+                os.path.relpath(each, config.cwd) if each.is_relative_to(root) else str(each)
+                for each in places
+            ],
+            image=[str(path) for path in given.images],
+            output_schema=given.output_schema and str(Path(given.output_schema).absolute()),
+            answers=given.answers and str(Path(given.answers).absolute()),
+        )
+        # Nobody undoes a turn in a worktree that is gone.
+        words = [*option_words(own, _OF_ATTEMPTS), "--config=features.undo=false"]
+        return Attempt(number, varied, words, text, price)
+
+    def _patches(self, name: str) -> Path:
+        """The folder for the patches of this run. Removes old ones."""
+        folder = self.config.home / "codex-py" / "best-of" / name
+        try:
+            make_private(folder)
+            for path in folder.parent.iterdir():
+                if path.stat().st_mtime < time.time() - _PATCHES_KEPT_S:
+                    shutil.rmtree(path, ignore_errors=True)
+        except OSError as error:
+            raise CodexError(f"{folder} cannot be made: {error.strerror}") from error
+        return folder
+
+    async def _make_all(self) -> None:
+        max_time = self.config.budget.max_time
+        began = asyncio.get_running_loop().time()
+        ends_at = None if max_time is None else began + max_time
+        slots = asyncio.Semaphore(self.arguments.jobs or _AT_ONCE)
+
+        async def make(attempt: Attempt) -> None:
+            async with slots:
+                left = self._left(ends_at)
+                if min(left.values(), default=1) <= 0:
+                    attempt.why = "the budget of all attempts is used up"
+                    return
+                limits = [f"--config=budget.{name}={value}" for name, value in left.items()]
+                attempt.options = [*attempt.options, *limits]
+                self._tell(began, f"attempt {attempt.attempt} begins")
+                await self._bench.make(attempt, ends_at and ends_at + _SLACK_S)
+                verdict = "passed" if attempt.passed else attempt.why or "did not pass"
+                self._tell(began, f"attempt {attempt.attempt}: {attempt.state}, {verdict}")
+
+        async with asyncio.TaskGroup() as group:
+            for attempt in self._attempts:
+                group.create_task(make(attempt))
+
+    def _left(self, ends_at: float | None) -> dict[str, float]:
+        """What is left of each limit that there is."""
+        budget, attempts, left = self.config.budget, self._attempts, dict[str, float]()
+        if budget.max_tokens is not None:
+            used = sum(each.usage.total_tokens for each in attempts)
+            left["max_tokens"] = budget.max_tokens - used
+        if budget.max_cost is not None:
+            costs = [each.price.of(each.usage) for each in attempts if each.price is not None]
+            left["max_cost"] = budget.max_cost - sum(costs)
+        if ends_at is not None:
+            left["max_time"] = ends_at - asyncio.get_running_loop().time()
+        return left
+
+    def _watch(self, attempt: Attempt, line: bytes) -> None:
+        """Pass an event on, unless it is one that only we have asked for."""
+        if line.startswith(b'{"type":"usage"'):
+            if min(self._left(None).values(), default=1) <= 0:
+                self._bench.end_agents()
+            if not self.arguments.usage_events:
+                return
+        if self.arguments.json:
+            self.stdout.write(b'%b,"attempt":%d}\n' % (line[:-2], attempt.attempt))
+
+    def _tell(self, began: float, text: str) -> None:
+        seconds = asyncio.get_running_loop().time() - began
+        states = [each.state for each in self._attempts]
+        tokens = sum(each.usage.total_tokens for each in self._attempts)
+        counts = f"{states.count('running')} running, {states.count('not begun')} to begin"
+        line = f"[{seconds:.0f} s, {tokens:,} tokens; {counts}] {text}"
+        self.stderr.write_text(f"{on_one_line(line)}\n")
+
+    async def _conclude(self, snapshot: Snapshot) -> int:
+        passed = [each for each in self._attempts if each.passed]
+        winner, why, error = None, "no attempt passed", None
+        if passed and self.arguments.score and all(each.score is None for each in passed):
+            why = f"no attempt has a score: {passed[0].why}"
+            error = UsageError(why)
+        elif passed:
+            winner, why = await self._best(passed)
+        is_applied = False
+        if winner is not None and winner.diff and not self.arguments.no_apply:
+            try:
+                committed = snapshot.apply(winner.diff, self.config, self.environment)
+                is_applied = True
+                for note in committed.notes:
+                    self._warn(note)
+            except PatchError as cause:
+                why = f"attempt {winner.attempt} was not applied: {cause}; its patch is {winner.patch}"
+                error = CodexError(why, code="patch", exit_code=ExitCode.PATCH)
+        self._report(winner, why, is_applied=is_applied)
+        if error is not None:
+            raise error
+        if winner is not None:
+            self.deliver(winner.last_message)
+            return ExitCode.DONE
+        codes = {each.exit_code or ExitCode.GATE for each in self._attempts if each.exit_code}
+        # What all have failed with, such as a missing key, says more.
+        return max(codes) if len(codes) == 1 else ExitCode.GATE
+
+    async def _best(self, passed: Sequence[Attempt]) -> tuple[Attempt, str]:
+        order, ties, why = best_first(passed)
+        if self.arguments.judge and ties > 1:
+            options = option_words(self.arguments, _OF_JUDGE)
+            try:
+                return await judged(order[:ties], options, self.config.cwd, self.environment)
+            except CodexError as error:
+                self._warn(str(error))
+        return order[0], why
+
+    def _report(self, winner: Attempt | None, why: str, *, is_applied: bool) -> None:
+        number = winner and winner.attempt
+        if self.arguments.json:
+            told = {
+                "type": "best.completed",
+                "attempts": plain_data(self._attempts),
+                "winner": number,
+                "applied": is_applied,
+                "why": why,
+            }
+            self.stdout.write(encode_json(told) + b"\n")
+        rows: list[Sequence[str]] = [
+            ("ATTEMPT", "VARIED", "STATE", "PASSED", "SCORE", "DIFF", "TOKENS", "SECONDS")
+        ]
+        for each in self._attempts:
+            cells = (
+                each.attempt,
+                " ".join(f"{key}={value}" for key, value in each.varied.items()) or "-",
+                each.state,
+                "yes" if each.passed else "no",
+                *("-" if cell is None else cell for cell in (each.score, each.diff_lines)),
+                each.usage.total_tokens,
+                "-" if each.seconds is None else round(each.seconds, 1),
+            )
+            rows.append([on_one_line(str(cell)) for cell in cells])
+        lines = [line.rstrip() for line in aligned(rows, range(4, 8))]
+        if any(each.patch for each in self._attempts):
+            lines.append(f"The patches are in {self._bench.patches}.")
+        if winner is not None:
+            done = "is applied" if is_applied else "is not applied"
+            lines.append(f"Attempt {number} {done}: {why}.")
+        self.stderr.write_text(printable("\n".join(lines)) + "\n")
