@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -133,6 +134,32 @@ def test_a_branch_a_commit_and_words_are_reviewed(place: Workplace, repository: 
     first = asked("--commit", "HEAD~1")
     assert "+a\n+b" in first
     assert asked("Look for races") == "Look for races"
+
+
+@pytest.mark.parametrize("format_", ["text", "json", "sarif", "junit", "github"])
+def test_a_hostile_finding_breaks_no_format(
+    place: Workplace, repository: Path, format_: str
+) -> None:
+    hostile = "\ud800\x1b[31m\x00\ufffe\r]]>&<'\"\n::error::x"
+    path = str(repository / f"a{hostile}")
+    lines = {"start": 9.0, "end": 10**18}
+    place_ = {"absolute_file_path": path, "line_range": lines}
+    bad = finding(repository, 1, title=hostile)
+    bad |= {"body": hostile, "priority": 1.0, "code_location": place_}
+    script = [answer(bad, finding(repository / "code", 10**18))]
+    code, out, err, _ = review(place, script, "--uncommitted", "--format", format_)
+    assert code == 0, err
+    assert "\x1b" not in out
+    assert "\x00" not in out
+    match format_:
+        case "json" | "sarif":
+            json.loads(out)
+        case "junit":
+            assert len(ElementTree.fromstring(out)) == 2
+        case "github":
+            assert [line[:8] for line in out.splitlines()] == ["::error "] * 2
+        case _:
+            assert len([line for line in out.splitlines() if line.startswith("- ")]) == 2
 
 
 def test_an_answer_that_breaks_the_schema_is_asked_for_once_more(

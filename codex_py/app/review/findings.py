@@ -14,6 +14,7 @@ from unidiff.patch import PatchSet
 from codex_py.app.review.change import Change
 from codex_py.patch.unified.reader import read_diff
 from codex_py.protocol.frozen import frozen
+from codex_py.streams.terminal import printable
 
 _LONGEST_CODE: Final = 4_000
 _SCORE: Final = {"type": "number", "minimum": 0, "maximum": 1}
@@ -91,7 +92,7 @@ def read_review(answer: str, change: Change) -> Review:
     return Review(
         tuple(sorted(findings, key=lambda finding: finding.priority)),
         data["overall_correctness"],
-        data["overall_explanation"],
+        _clean(data["overall_explanation"]),
         data["overall_confidence_score"],
     )
 
@@ -101,16 +102,19 @@ def _finding(
 ) -> Finding:
     place = data["code_location"]
     path = _shown(Path(os.path.normpath(root / place["absolute_file_path"])), root)
-    start, end = sorted(place["line_range"].values())
+    # `2.0` is an integer in JSON Schema.
+    start, end = sorted(map(int, place["line_range"].values()))
+    title = " ".join(_clean(data["title"]).split())
     on_change = None
     if changed:
-        on_change = not changed.get(path, set[int]()).isdisjoint(range(start, end + 1))
+        on_change = any(start <= number <= end for number in changed.get(path, set[int]()))
     flagged = texts.get(path, b"").split(b"\n")[start - 1 : end]
-    marks = (data["title"].casefold().encode(), path.encode(), *(line.strip() for line in flagged))
+    path = _clean(path)
+    marks = (title.casefold().encode(), path.encode(), *(line.strip() for line in flagged))
     return Finding(
-        data["title"],
-        data["body"],
-        data["priority"],
+        title,
+        _clean(data["body"]),
+        int(data["priority"]),
         data["confidence_score"],
         path,
         start,
@@ -119,6 +123,11 @@ def _finding(
         hashlib.sha256(b"\0".join(marks)).hexdigest()[:32],
         b"\n".join(flagged)[:_LONGEST_CODE].decode(errors="replace"),
     )
+
+
+def _clean(text: str) -> str:
+    """Text without what a terminal obeys, and what neither UTF-8 nor XML has."""
+    return printable(text.encode(errors="replace").decode()).translate({0xFFFE: "?", 0xFFFF: "?"})
 
 
 def _shown(path: Path, root: Path) -> str:

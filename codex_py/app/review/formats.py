@@ -9,7 +9,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
 from codex_py.app.review.findings import Finding, Review
-from codex_py.streams.terminal import printable
+from codex_py.streams.terminal import on_one_line, printable
 from codex_py.version import __version__
 
 _SARIF: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
@@ -32,7 +32,7 @@ def as_text(review: Review, root: Path) -> str:
         for finding in review.findings:
             lines = "\n".join(f"  {line}".rstrip() for line in finding.body.strip().splitlines())
             elsewhere = " (not a line of the change)" if finding.on_change is False else ""
-            where = f"{root / finding.path}:{finding.start}-{finding.end}"
+            where = f"{on_one_line(str(root / finding.path))}:{finding.start}-{finding.end}"
             comments.append(f"- {finding.title} — {where}{elsewhere}\n{lines}")
         parts.append("\n\n".join([heading, *comments]))
     return "\n\n".join(parts) or "No findings."
