@@ -1,7 +1,8 @@
 """Copies a work tree before and after commands.
 
 git compares the work tree with an index of our own, so a copy takes as long as looking at what has changed since the
-last one: about 20 ms for 10,000 files where nothing has.
+last one: about 25 ms of the processor for 10,000 files where nothing has. Names are listed only where a folder has
+changed, which saves a third.
 
 Not kept: empty folders, owners and times; what git keeps of repositories inside of this one; large files; ignored files
 that are large or in ignored folders.
@@ -33,6 +34,7 @@ _MAX_NEW: Final = 100_000
 _MAX_NEW_BYTES: Final = 1024 * 1024 * 1024
 _RECENT_S: Final = 2.0
 _MAX_HEAD_BYTES: Final = 4096
+_GONE: Final = [0]
 _OTHERS: Final = ("ls-files", "-z", "-o", "--directory")
 _UNTRACKED: Final = ("ls-files", "-z", "-o", "--exclude-standard")
 _LIST_S: Final = 5.0
@@ -64,6 +66,11 @@ class _State:
     """As those of a `Snapshot`."""
     others: str = ""
     """A digest of the names that git does not know, and of empty folders; empty if they are to be looked at again."""
+    names: list[str] = field(default_factory=list[str])
+    """These names, as long as the `folders` are as they were."""
+    folders: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    """Where copied files are: device, inode and time of change in ns, which is another once an entry came or went.
+    Empty if it is to be looked at again, and `_GONE` if there is none."""
     left_out: list[str] = field(default_factory=list[str])
     """Files that were not copied."""
     ignored: list[str] = field(default_factory=list[str])
@@ -123,11 +130,13 @@ class Snapshots:
 
     def _take(self, before: Snapshot | None) -> Snapshot:
         state = self._last()
+        folders = self._folder_marks(state)
+        is_as_before = folders == state.folders and bool(folders) and all(folders.values())
         # Side by side: each spends its time in the file system.
         with ThreadPoolExecutor(1) as pool:
-            listing = pool.submit(self._names, *_OTHERS)
+            listing = None if is_as_before else pool.submit(self._names, *_OTHERS)
             changed = self._names("diff-files", "-z", "--name-only", "--ignore-submodules=all")
-            others = listing.result()
+            others = state.names if listing is None else listing.result()
         limits = dict.fromkeys(changed, _MAX_FILE_BYTES)
         known = {*state.ignored, *state.inner}
         # Of a folder without files, git lists the name alone, also when it has got some.
@@ -154,7 +163,12 @@ class Snapshots:
         has_changed = bool(copied or removed or not state.tree)
         if has_changed:
             state.tree = self._written(copied, removed)
-        if has_changed or may_be_new:
+            # Git knows other names now.
+            still = [n for n, mark in folders.items() if not mark == _GONE == state.folders[n]]
+            of_copied = {folder for name in copied for folder in _folders_of(name)}
+            folders = {name: list[int]() for name in (*still, *of_copied)}
+        state.names, state.folders = others, folders
+        if has_changed or may_be_new or not is_as_before:
             # After copying, the listed files are no longer untracked.
             state.others = "" if has_changed and may_be_new else digest
             self._state_path.write_text(json.dumps(asdict(state)), encoding="ascii")
@@ -163,6 +177,18 @@ class Snapshots:
         others = self._names(*_OTHERS) if may_be_new else others
         folders = [name for name in others if name.endswith("/")]
         return Snapshot(state.tree, state.modes, unkept, folders)
+
+    def _folder_marks(self, state: _State) -> dict[str, list[int]]:
+        """The `folders` of the state as they are."""
+        marks, now_s = dict[str, list[int]](), time.time()
+        for name in state.folders:
+            marks[name] = []
+            with suppress(PermissionError):
+                if (found := _status(self.root, name)) is None:
+                    marks[name] = _GONE
+                elif now_s - found.st_ctime >= _RECENT_S:
+                    marks[name] = [found.st_dev, found.st_ino, found.st_ctime_ns]
+        return marks
 
     def _divided(
         self, limits: Mapping[str, int], modes: dict[str, int]
@@ -278,6 +304,13 @@ def _status(root: Path, name: str) -> os.stat_result | None:
         return os.lstat(f"{root}/{name}")
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _folders_of(name: str) -> Iterator[str]:
+    """The folders on the way to a file; that of the root is empty."""
+    while name:
+        name = name.rpartition("/")[0]
+        yield name
 
 
 def _is_kept(root: Path, name: str, found: os.stat_result, limit: int) -> bool:

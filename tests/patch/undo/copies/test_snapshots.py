@@ -5,12 +5,13 @@ import resource
 import shutil
 import stat
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 
+from codex_py.patch.undo.copies import snapshots as copying
 from codex_py.patch.undo.copies import store
 from codex_py.patch.undo.copies.changes import Changes, changes_between
 from codex_py.patch.undo.copies.snapshots import Snapshots
@@ -417,3 +418,75 @@ def test_a_file_in_a_folder_that_was_empty_is_seen(root: Path):
     (root / "empty/deep/new").write_text("1", encoding="utf-8")
     changes = changes_between(snapshots.store, before, snapshots.take())
     assert changed(root, changes) == [("empty/deep/new", None, (FILE, b"1"))]
+
+
+def wait_for_another_time(root: Path) -> None:
+    """From now on, nothing that changes gets a time that a folder has."""
+    newest = max(path.lstat().st_ctime_ns for path in (root, *root.rglob("*")))
+    probe = root.parent / "probe"
+    probe.touch()
+    while probe.stat().st_ctime_ns <= newest:
+        probe.touch()
+
+
+def add(root: Path) -> None:
+    (root / "new").touch()
+
+
+def add_below(root: Path) -> None:
+    (root / "src/new").touch()
+
+
+def add_ignored(root: Path) -> None:
+    (root / "src/is.log").touch()
+
+
+def empty_the_folder(root: Path) -> None:
+    (root / "src/b").unlink()
+    (root / "src/c").unlink()
+
+
+def replace_the_folder(root: Path) -> None:
+    (root / "src").rename(root / "moved")
+    (root / "src").mkdir()
+    (root / "src/b").write_text("b\n", encoding="utf-8")
+
+
+def make_a_repository_inside(root: Path) -> None:
+    git(root, "init", "-q", "src/inner")
+    (root / "src/inner/new").touch()
+
+
+@pytest.mark.parametrize("recent_s", [0.0, 2.0])
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (add, ["new"]),
+        (add_below, ["src/new"]),
+        (add_ignored, ["src/is.log"]),
+        (empty_the_folder, ["src/b", "src/c"]),
+        (replace_the_folder, ["moved/b", "moved/c", "src/c"]),
+        (make_a_repository_inside, ["src/inner/new"]),
+    ],
+)
+def test_what_comes_or_goes_is_seen_where_folders_had_been_as_they_were(
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Path], None],
+    names: list[str],
+    recent_s: float,
+):
+    monkeypatch.setattr(copying, "_RECENT_S", recent_s)
+    snapshots = copies(root)
+    *_, before = [snapshots.take() for _ in range(4)]
+    wait_for_another_time(root)
+    change(root)
+    after = snapshots.take()
+    assert [
+        name for name, *_ in changed(root, changes_between(snapshots.store, before, after))
+    ] == names
+    # An empty folder was there before the next turn.
+    assert ("src/" in snapshots.take().empty) == (change is empty_the_folder)
+    wait_for_another_time(root)
+    (root / "later").touch()
+    assert snapshots.take().tree != after.tree
