@@ -9,10 +9,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from codex_py.errors import CodexError, ExitCode
+from codex_py.errors import OptionError
 from codex_py.filesystem.private import make_private, written_whole
 from codex_py.filesystem.reading import read_whole
-from codex_py.protocol.approval import ApprovalRequest
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.tools import ToolCall
 
@@ -21,22 +20,17 @@ _PURPOSE: Final = b"codex-py approval 1\n"
 """The key may sign other things too."""
 
 
-class UnusableApproval(CodexError):
-    """The file does not approve what is asked; the message says why."""
-
-    code = "approval"
-    exit_code = ExitCode.USAGE
-
-
 @frozen(kw_only=True)
 class ApprovalFile:
     id: str
     session: str
     cwd: str
     call: Mapping[str, Any]
-    """See `call_data`; so of the next two."""
+    """See `call_data`."""
     question: Mapping[str, Any]
+    """See `ApprovalRequest.question`."""
     history: Mapping[str, Any]
+    """See `history_data`."""
     expires: str
 
     def write(self, folder: Path, key: bytes) -> Path:
@@ -49,45 +43,45 @@ class ApprovalFile:
 
     @classmethod
     def read(cls, path: Path, key: bytes) -> "ApprovalFile":
-        """Raises `UnusableApproval`: it cannot be read, was changed, has another key, or is too old."""
+        """Raises `OptionError`: it cannot be read, was changed, has another key, or is too old."""
         try:
             data = json.loads(read_whole(path, _MAX_BYTES))
             signature = str(data.pop("signature")).encode()
             is_signed = hmac.compare_digest(signature, _signature(data, key).encode())
         except OSError as error:
-            raise UnusableApproval(f"{path} cannot be read: {error.strerror or error}") from error
+            raise OptionError(f"{path} cannot be read: {error.strerror or error}") from error
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            raise UnusableApproval(f"{path} is not the file of an approval") from error
+            raise OptionError(f"{path} is not the file of an approval") from error
         if not is_signed:
-            raise UnusableApproval(f"{path} was changed, or was signed with another key")
+            raise OptionError(f"{path} was changed, or was signed with another key")
         found = cls(**data)
         if datetime.now(UTC) >= datetime.fromisoformat(found.expires):
-            raise UnusableApproval(f"{path} expired at {found.expires}")
+            raise OptionError(f"{path} expired at {found.expires}")
         return found
 
     def check(self, session: str, file: Path, cwd: Path, home: Path) -> None:
-        """Raises `UnusableApproval`: the session is another, in another folder, or not as it was; or this is used."""
+        """Raises `OptionError`: the session is another, in another folder, or not as it was; or this is used."""
         if self.session != session:
-            raise UnusableApproval(f"the approval is for session {self.session}, not {session}")
+            raise OptionError(f"the approval is for session {self.session}, not {session}")
         if self.cwd != str(cwd):
-            raise UnusableApproval(f"the approval is for the folder {self.cwd}, not {cwd}")
+            raise OptionError(f"the approval is for the folder {self.cwd}, not {cwd}")
         if self._mark(home).exists():
-            raise UnusableApproval(f"approval {self.id} was used already")
+            raise OptionError(f"approval {self.id} was used already")
         with file.open("rb") as lines:
             if _digest(lines, self.history["bytes"]) != self.history["sha256"]:
-                raise UnusableApproval(f"{file} is not as it was when the approval was asked for")
+                raise OptionError(f"{file} is not as it was when the approval was asked for")
             if not all(map(_is_event, lines)):
-                raise UnusableApproval("the session has gone on since the approval was asked for")
+                raise OptionError("the session has gone on since the approval was asked for")
 
     def use(self, home: Path) -> None:
-        """Raises `UnusableApproval` if it was used before, by whichever process."""
+        """Raises `OptionError` if it was used before, by whichever process."""
         mark = self._mark(home)
         make_private(mark.parent)
         try:
             with written_whole(mark, replaces=False):
                 pass
         except FileExistsError as error:
-            raise UnusableApproval(f"approval {self.id} was used already") from error
+            raise OptionError(f"approval {self.id} was used already") from error
 
     def _mark(self, home: Path) -> Path:
         return home / "codex-py" / "approvals" / self.id
@@ -97,13 +91,6 @@ def call_data(call: ToolCall) -> Mapping[str, Any]:
     """The call as the model wrote it."""
     data = {"call_id": call.call_id, "tool": call.tool_name, **asdict(call.payload)}
     return json.loads(json.dumps(data))
-
-
-def question_data(request: ApprovalRequest) -> Mapping[str, Any]:
-    """What a person decides on."""
-    names = ("kind", "summary", "reason", "cwd", "paths", "tool")
-    data = {name: getattr(request, name) for name in names}
-    return json.loads(json.dumps(data, default=str))
 
 
 def history_data(file: Path) -> Mapping[str, Any]:

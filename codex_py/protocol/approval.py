@@ -1,6 +1,7 @@
 """Approval and sandbox policies, and how the user is asked to approve a call."""
 
 import asyncio
+import json
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import asdict, field, replace
 from enum import StrEnum
@@ -110,6 +111,13 @@ class ApprovalRequest:
     """For `mcp`: `mcp__server__tool` and its arguments."""
     agent: str | None = None
     """The nickname of the subagent that makes the call; None if it is the session's own."""
+
+    @property
+    def question(self) -> dict[str, Any]:
+        """What is decided, as JSON has it."""
+        names = ("kind", "summary", "reason", "cwd", "paths", "tool")
+        data = {name: getattr(self, name) for name in names}
+        return json.loads(json.dumps(data, default=str))
 
 
 class ReviewDecision(StrEnum):

@@ -89,6 +89,18 @@ def test_a_call_waits_and_runs_once_it_is_approved(place: Workplace) -> None:
         assert f"no call of session {thread} waits for an approval" in again.err
 
 
+@pytest.mark.parametrize("wire", ["chat", "anthropic"])
+def test_a_prompt_may_follow_and_the_history_fits_every_wire(place: Workplace, wire: str) -> None:
+    three = calls(command("echo beside", "c0"), asks("echo ran"), command("echo after", "c2"))
+    with ScriptedServer([three, DONE]) as server:
+        place.configure(server, wire_api=wire)
+        file, thread = suspended(place)
+        assert run(place, "resume", thread, "--approve", str(file), "and this").code == 0
+        sent = json.dumps(server.requests[-1].fields["messages"])
+    places = [sent.index(text) for text in ("\\nbeside", "\\nran", "\\nafter", "and this")]
+    assert places == sorted(places)
+
+
 def test_a_refusal_is_an_answer(place: Workplace) -> None:
     with ScriptedServer([asks("touch never"), DONE]) as server:
         file, thread = one_suspended(place, server)

@@ -7,7 +7,7 @@ right form allows a call: a doubt, an error or a delay is a no.
 import asyncio
 import json
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -90,7 +90,7 @@ class ApprovalReviewer:
         self._reviews += 1
         if self._reviews > _MAX_REVIEWS:
             return Verdict(False, f"there were {_MAX_REVIEWS} reviews in this turn already")
-        call = json.dumps(_call(request), ensure_ascii=False, default=str)
+        call = json.dumps(request.question, ensure_ascii=False)
         if truncate_middle(call, _MAX_CALL_TOKENS) != call:
             return Verdict(False, "the call is too long to be reviewed as a whole")
         try:
@@ -183,8 +183,3 @@ def read_verdict(text: str) -> Verdict:
             return Verdict(is_allowed, truncate_middle(" ".join(reason.split()), 200), risk)
         case _:
             return Verdict(False, "its answer cannot be read")
-
-
-def _call(request: ApprovalRequest) -> Mapping[str, Any]:
-    names = ("kind", "summary", "reason", "cwd", "paths", "tool")
-    return {name: getattr(request, name) for name in names}

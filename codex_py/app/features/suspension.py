@@ -13,13 +13,11 @@ from typing import Any
 
 from codex_py.app.approval_file import (
     ApprovalFile,
-    UnusableApproval,
     call_data,
     history_data,
-    question_data,
 )
 from codex_py.app.options import SessionSetup
-from codex_py.errors import CallRefused, CodexError, ToolError, TurnSuspended
+from codex_py.errors import CallRefused, CodexError, OptionError, ToolError, TurnSuspended
 from codex_py.protocol.approval import (
     ApprovalNeeded,
     ApprovalRequest,
@@ -37,7 +35,7 @@ class SuspendedApprovals:
     """The innermost approver must be an `AbsentApprover`."""
 
     def __init__(self, setup: SessionSetup) -> None:
-        """Raises `UnusableApproval` if the answer is to no request that holds."""
+        """Raises `OptionError` if the answer is to no request that holds."""
         assert setup.options.suspension is not None
         self._options = setup.options.suspension
         self._home = setup.config.home
@@ -66,7 +64,7 @@ class SuspendedApprovals:
 
     async def review(self, request: ApprovalRequest) -> Review:
         """Ask nobody about what a person has said yes to."""
-        if self._granted is not None and self._granted == question_data(request):
+        if self._granted is not None and self._granted == request.question:
             self._granted = None
             return Review(ReviewDecision.APPROVED)
         return await self._approver.review(request)
@@ -111,7 +109,7 @@ class SuspendedApprovals:
             return
         (answer, request), self._answer = self._answer, None
         if request.call != call_data(call):
-            raise UnusableApproval("the approval is for another call")
+            raise OptionError("the approval is for another call")
         request.use(self._home)
         if not answer.is_approved:
             because = f": {answer.because}" if answer.because else ""
@@ -160,7 +158,7 @@ class SuspendedApprovals:
             session=thread.thread_id,
             cwd=str(thread.settings.cwd),
             call=call_data(waiting[0]),
-            question=question_data(waiting[1]),
+            question=waiting[1].question,
             history=history_data(file),
             expires=expires.isoformat(timespec="seconds"),
         )
