@@ -7,15 +7,11 @@ from typing import Any, Protocol, TypeAlias
 
 from codex_py.app.agents_md import agents_md
 from codex_py.app.options import SessionSetup
+from codex_py.app.told_context import environment_context, permissions_instructions, timezone_name
 from codex_py.app.user_programs import user_shell
 from codex_py.config.config import Config
 from codex_py.config.paths import folders_between, worktrees_folder
-from codex_py.core.context import (
-    environment_context,
-    initial_items,
-    permissions_instructions,
-    timezone_name,
-)
+from codex_py.core.context import initial_items
 from codex_py.core.thread_log import Recorder, ThreadState
 from codex_py.errors import ExitCode, SessionError
 from codex_py.filesystem.git import main_work_tree

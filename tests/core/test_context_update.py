@@ -1,7 +1,7 @@
 import json
 from typing import Any
 
-from codex_py.core.context import context_update
+from codex_py.core.context import context_update, initial_items
 from codex_py.protocol.messages import EncodedItem, encode_json, input_text, message
 
 PERMISSIONS = "<permissions instructions>\nread\n</permissions instructions>"
@@ -79,3 +79,18 @@ def test_what_others_said_does_not_count() -> None:
     plain = {"type": "message", "role": "user", "content": ELSEWHERE}
     history = [user(HERE), EncodedItem(encode_json(said)), EncodedItem(encode_json(plain))]
     assert context_update(history, [user(HERE)]) == []
+
+
+def test_a_thread_begins_with_the_developer_and_the_place():
+    encoded = initial_items(["dev", "perms"], ["agents", "env"])
+    messages = [json.loads(item) for item in encoded]
+    assert {message["type"] for message in messages} == {"message"}
+    assert [
+        (message["role"], [part["text"] for part in message["content"]]) for message in messages
+    ] == [("developer", ["dev", "perms"]), ("user", ["agents", "env"])]
+
+
+def test_what_is_turned_off_or_blank_is_left_out():
+    only_user = initial_items([" ", None], ["agents", None])
+    assert only_user == initial_items([], ["agents"])
+    assert initial_items([" ", None], [None, None]) == []

@@ -1,16 +1,10 @@
-import json
 from datetime import date
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from codex_py.core.context import (
-    environment_context,
-    initial_items,
-    permissions_instructions,
-    timezone_name,
-)
+from codex_py.app.told_context import environment_context, permissions_instructions, timezone_name
 from codex_py.instructions import instruction_text
 from codex_py.protocol.approval import (
     ApprovalPolicy,
@@ -21,21 +15,6 @@ from codex_py.protocol.approval import (
 )
 
 CWD = Path("/repo")
-
-
-def test_a_thread_begins_with_the_developer_and_the_place():
-    encoded = initial_items(["dev", "perms"], ["agents", "env"])
-    messages = [json.loads(item) for item in encoded]
-    assert {message["type"] for message in messages} == {"message"}
-    assert [
-        (message["role"], [part["text"] for part in message["content"]]) for message in messages
-    ] == [("developer", ["dev", "perms"]), ("user", ["agents", "env"])]
-
-
-def test_what_is_turned_off_or_blank_is_left_out():
-    only_user = initial_items([" ", None], ["agents", None])
-    assert only_user == initial_items([], ["agents"])
-    assert initial_items([" ", None], [None, None]) == []
 
 
 def environment(policy: SandboxPolicy, cwd: Path = CWD) -> str:
