@@ -1,6 +1,7 @@
 """Gates of the real program: `--verify` and its like, and the evidence of what was run."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -340,3 +341,14 @@ def test_a_step_of_github_actions_gets_a_summary(place: Workplace, tmp_path: Pat
     assert "| `verify: true` | passed |  |\n| `require-change` | passed |  |" in text
     total = last["usage"]["input_tokens"] + last["usage"]["output_tokens"]
     assert text.endswith(f"1 files changed, 1 lines, {total:,} tokens.\n")
+
+
+def test_a_summary_that_nobody_reads_is_not_waited_for(place: Workplace, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ScriptedServer([DONE]) as server:
+        place.configure(server)
+        arguments = ["exec", "--skip-git-repo-check", "go"]
+        ended = run_codex_py(arguments, place.home, place.cwd, {"GITHUB_STEP_SUMMARY": str(pipe)})
+    assert ended.returncode == 0
+    assert b"GITHUB_STEP_SUMMARY cannot be written" in ended.stderr

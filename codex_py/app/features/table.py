@@ -47,7 +47,10 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], str]] = (
     # The outermost: it sees each call from its start to its end.
     (lambda setup: setup.options.suspension, "codex_py.app.features.suspension:SuspendedApprovals"),
     (
-        lambda setup: skill_folders(setup.config, setup.environment),
+        lambda setup: (
+            setup.config.features.get("skills") is not False
+            and skill_folders(setup.config, setup.environment)
+        ),
         "codex_py.app.features.skills:SessionSkills",
     ),
     # Outside of all that counts and changes requests: a review sends none.

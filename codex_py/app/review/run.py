@@ -49,9 +49,12 @@ async def run_review(
 
 def _reviewers(config: Config, change: Change) -> Config:
     names = {"AGENTS.md", "AGENTS.override.md", *config.project_doc_fallback_filenames}
-    if any(path.name in names for file in change.files for path in (file.path, file.destination)):
-        # Who wrote the change does not tell the reviewer what to look for.
+    touched = {path.name for file in change.files for path in (file.path, file.destination)}
+    # Who wrote the change does not tell the reviewer what to look for.
+    if touched & names:
         config = replace(config, project_doc_max_bytes=0)
+    if "SKILL.md" in touched:
+        config = replace(config, features={**config.features, "skills": False})
     if (model := config.review_model) is not None:
         named = split_model(model, {*BUILT_IN_PROVIDERS, *config.model_providers})
         provider, model = named or (config.model_provider, model)

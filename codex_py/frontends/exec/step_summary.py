@@ -3,6 +3,7 @@
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands#adding-a-job-summary
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -13,6 +14,8 @@ from codex_py.protocol.event_items import AgentMessage
 from codex_py.protocol.events import Event, ItemCompleted, TurnCompleted, TurnFailed
 from codex_py.streams.terminal import printable
 
+_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+"""A pipe that nobody reads must not be waited for."""
 _MAX_CHARS: Final = 60_000
 """Of the answer. GitHub takes 1 MB for a step."""
 
@@ -31,7 +34,8 @@ class StepSummary:
                 self._answer = text
             case TurnCompleted() | TurnFailed():
                 try:
-                    with self._path.open("a", encoding="utf-8", errors="replace") as file:
+                    descriptor = os.open(self._path, _FLAGS, 0o666)
+                    with open(descriptor, "a", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
                         file.write("\n".join([*self._lines(event), ""]))
                 except OSError as error:
                     self._warn(f"GITHUB_STEP_SUMMARY cannot be written: {error.strerror}")
