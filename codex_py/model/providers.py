@@ -27,7 +27,7 @@ WIRES: Mapping[str, str] = {
 TEXT_TOOLS: Final = "codex_py.model.text.wire:TextToolsWire"
 """The wire around another one for models that write their calls as text."""
 _TYPE_NAMES = {bool: "boolean", str: "string", list[str]: "list", Mapping[str, Any]: "table"}
-_ENDPOINTS: Mapping[str, str] = {
+ENDPOINTS: Final[Mapping[str, str]] = {
     "responses": "/responses",
     "chat": "/chat/completions",
     "text": "/chat/completions",
@@ -238,9 +238,9 @@ def _base_url(value: str | None, wire_api: str, where: Sequence[str]) -> str:
         shown = "this" if "@" in value else repr(value)
         raise _mistake((*where, "base_url"), f": {shown} is no http:// or https:// address")
     value = value.rstrip("/")
-    for wire, endpoint in _ENDPOINTS.items():
+    for wire, endpoint in ENDPOINTS.items():
         if value.endswith(endpoint):
-            if endpoint != _ENDPOINTS[wire_api]:
+            if endpoint != ENDPOINTS[wire_api]:
                 text = f": {endpoint} is asked by the `wire_api` {wire!r}, and this one is {wire_api!r}"
                 raise _mistake((*where, "base_url"), text)
             return value.removesuffix(endpoint)

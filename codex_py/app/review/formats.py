@@ -116,17 +116,18 @@ def _as_annotations(review: Review) -> str:
     return "\n".join(
         f"::{_LEVELS[finding.priority].replace('note', 'notice')} file={_property(finding.path)},"
         f"line={finding.start},endLine={finding.end},title={_property(titled(finding))}::"
-        f"{_escaped(finding.body)}"
+        f"{command_text(finding.body)}"
         for finding in review.findings
     )
 
 
-def _escaped(text: str) -> str:
+def command_text(text: str) -> str:
+    """Text as the message of a workflow command, in one line."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
-    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+    return command_text(text).replace(":", "%3A").replace(",", "%2C")
 
 
 FORMATS: Final[Mapping[str, Callable[[Review], str]]] = {

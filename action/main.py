@@ -1,0 +1,265 @@
+"""The two steps of action.yml: `start` has the key and starts its proxy, `run` runs the agent, which uses the proxy.
+
+The first one is over when the agent starts: no process with the key in its environment is there then.
+"""
+
+import http.client
+import json
+import os
+import secrets
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from codex_py.app.review.formats import command_text
+from codex_py.commands.github_action.trigger import refusal
+from codex_py.config.model_name import split_model
+from codex_py.errors import CodexError, UsageError
+from codex_py.model.providers import ENDPOINTS, resolve_provider
+from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
+from codex_py.streams.terminal import printable
+
+_PYTHON = (sys.executable, "-P", "-m")
+_MODEL = "openai/gpt-5"
+"""Of GitHub Models."""
+_FOR_THE_PROXY = ("PATH", "HOME", "RUNNER_TRACKING_ID", "SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Variables. The runner ends what has its tracking id with the job."""
+_NOT_FOR_THE_AGENT = ("PLAN", "GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE")
+_OPTIONS = (
+    *("max-turns", "max-tokens", "max-cost", "max-time"),
+    *("verify", "forbid-path", "max-diff-lines", "require-evidence", "fail-on"),
+)
+"""Inputs that are options of `exec`, one for each line."""
+_MAX_PATCH_CHARS = 900_000
+"""GitHub takes 1 MB for an output."""
+_MAX_SHOWN_CHARS = 2_000
+
+
+def start(environment: Mapping[str, str]) -> int:
+    inputs: dict[str, str] = json.loads(environment["INPUTS"])
+    event = json.loads(Path(environment["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
+    actor, event_name = environment["GITHUB_ACTOR"], environment["GITHUB_EVENT_NAME"]
+    if reason := refusal(actor, event_name, event, inputs):
+        raise UsageError(f"the agent is not run: {reason}")
+    if inputs["safety-strategy"] == "unprivileged-user" or inputs["codex-user"]:
+        raise UsageError("there is no `unprivileged-user`: run the job as another user")
+    if inputs["sandbox"] == "danger-full-access" and inputs["safety-strategy"] != "unsafe":
+        raise UsageError("`sandbox: danger-full-access` needs `safety-strategy: unsafe`")
+    key = inputs.pop("openai-api-key").strip()
+    provider, model = "openai", inputs["model"]
+    if not key:
+        provider, model = "github", model.removeprefix("github/") or _MODEL
+    elif named := split_model(model, BUILT_IN_PROVIDERS):
+        provider, model = named
+    if address := inputs["responses-api-endpoint"]:
+        path = urlsplit(address).path
+        wire_api = next((wire for wire, end in ENDPOINTS.items() if path.endswith(end)), "")
+        if not wire_api or (provider == "openai" and wire_api != "responses"):
+            raise UsageError(f"`responses-api-endpoint` is no endpoint of the provider {provider}")
+    else:
+        found = resolve_provider(provider, {})
+        wire_api, address = found.wire_api, found.base_url + ENDPOINTS[found.wire_api]
+    header = "x-api-key" if wire_api == "anthropic" else "authorization"
+    module = "codex_py.commands.github_action.key_proxy"
+    proxy = subprocess.Popen(
+        [*_PYTHON, module, f"/v1{ENDPOINTS[wire_api]}", address, header],
+        env={
+            name: value
+            for name, value in environment.items()
+            if name in _FOR_THE_PROXY or name.lower().endswith("_proxy")
+        },
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert proxy.stdin is not None
+    assert proxy.stdout is not None
+    with proxy.stdin as stdin:
+        stdin.write((key or environment["GITHUB_TOKEN"]).encode())
+    plan = {"inputs": inputs, "provider": provider, "model": model, "wire_api": wire_api}
+    if not (line := proxy.stdout.readline()):
+        raise UsageError("the proxy of the key did not start")
+    plan |= json.loads(line)
+    plan["base"] = event.get("pull_request", {}).get("base", {}).get("sha", "")
+    print(f"::add-mask::{plan['token']}")
+    _output(environment, "plan", json.dumps(plan))
+    return 0
+
+
+def run(environment: Mapping[str, str]) -> int:
+    plan = json.loads(environment["PLAN"])
+    # The proxy of the key ends when this connection does.
+    lifeline = http.client.HTTPConnection("127.0.0.1", plan["port"])
+    headers = {"authorization": f"Bearer {plan['token']}"}
+    lifeline.request("GET", "/until-closed", headers=headers)
+    lifeline.getresponse()
+    inputs: dict[str, str] = plan["inputs"]
+    workspace = Path(environment["GITHUB_WORKSPACE"]).resolve()
+
+    def inside(name: str) -> Path:
+        path = (workspace / inputs[name]).resolve()
+        if not path.is_relative_to(workspace):
+            raise UsageError(f"`{name}`: {inputs[name]!r} is not in the workspace")
+        return path
+
+    output_file, cwd = inside("output-file"), inside("working-directory")
+    prompt = inputs["prompt"]
+    if inputs["prompt-file"]:
+        prompt = inside("prompt-file").read_text(encoding="utf-8")
+    if not (prompt or inputs["review"]):
+        raise UsageError("give `prompt`, `prompt-file` or `review`")
+    temporary = Path(tempfile.mkdtemp(dir=environment["RUNNER_TEMP"]))
+    schema: list[str] = []
+    if inputs["output-schema"]:
+        (temporary / "schema").write_text(inputs["output-schema"], encoding="utf-8")
+        schema = [f"--output-schema={temporary / 'schema'}"]
+    elif inputs["output-schema-file"]:
+        schema = [f"--output-schema={inside('output-schema-file')}"]
+    agent = Agent(plan, environment, cwd, temporary)
+    code = agent.run("exec", [*schema, "-"], prompt) if prompt else 0
+    message = agent.message
+    if inputs["review"] and not code:
+        kind, _, name = inputs["review"].partition(" ")
+        name = name or {"base": plan["base"], "commit": environment["GITHUB_SHA"]}.get(kind, "")
+        target = f"--{kind}={name}" if name else f"--{kind}"
+        fail_on = [f"--fail-on={inputs['review-fail-on']}"] if inputs["review-fail-on"] else []
+        notes = temporary / "annotations"
+        code = agent.run("review", ["--format=github", f"-o{notes}", target, *fail_on], "")
+        if notes.exists():
+            print(notes.read_text(encoding="utf-8"))
+    if inputs["output-file"] and inside("output-file") == output_file:
+        output_file.write_text(message or agent.message, encoding="utf-8")
+    _output(environment, "final-message", message or agent.message)
+    _output(environment, "patch", agent.patch if len(agent.patch) <= _MAX_PATCH_CHARS else "")
+    _output(environment, "findings", json.dumps(agent.findings))
+    _output(environment, "exit-code", str(code))
+    if code:
+        print(f"::error title=codex-py::{command_text(printable(agent.error))} (exit code {code})")
+    return code
+
+
+class Agent:
+    """Runs the program, shows what it does, and keeps what comes of it."""
+
+    def __init__(
+        self, plan: Mapping[str, Any], environment: Mapping[str, str], cwd: Path, temporary: Path
+    ) -> None:
+        self.message, self.patch, self.error = "", "", ""
+        self.findings: list[Any] = []
+        self._cwd, self._temporary = cwd, temporary
+        self._options = _options(plan)
+        token: str = plan["token"]
+        self._environment = {
+            name: value
+            for name, value in environment.items()
+            if name not in _NOT_FOR_THE_AGENT and not name.startswith("ACTIONS_")
+        } | {"CODEX_API_KEY": token, "CODEX_PY_PROXY_TOKEN": token}
+        exempt = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+        self._environment["no_proxy"] = f"{exempt},127.0.0.1"
+        if home := plan["inputs"]["codex-home"]:
+            self._environment["CODEX_HOME"] = home
+
+    def run(self, command: str, words: list[str], prompt: str) -> int:
+        argv = [*_PYTHON, "codex_py", command, "--json", *self._options, *words]
+        given, said = self._temporary / "prompt", self._temporary / "stderr"
+        given.write_text(prompt, encoding="utf-8")
+        # Between these two lines, nothing that is printed is a command to the runner.
+        end = secrets.token_hex(16)
+        print(f"::stop-commands::{end}", flush=True)
+        with (
+            given.open("rb") as stdin,
+            said.open("wb") as stderr,
+            subprocess.Popen(
+                argv,
+                cwd=self._cwd,
+                env=self._environment,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+            ) as process,
+        ):
+            for line in process.stdout or ():
+                self._take(json.loads(line))
+        warnings = printable(said.read_text(encoding="utf-8", errors="replace")).strip()
+        print(f"{warnings}\n::{end}::", flush=True)
+        if process.returncode and not self.error:
+            self.error = warnings.rpartition("\n")[2] or "the review has findings that fail the job"
+        return process.returncode
+
+    def _take(self, event: dict[str, Any]) -> None:
+        if event["type"] == "item.completed":
+            item: dict[str, Any] = event["item"]
+            shown: str = item.get("text") or item.get("message") or item.get("command") or ""
+            if item["type"] == "file_change":
+                shown = "\n".join(f"{each['kind']} {each['path']}" for each in item["changes"])
+            if item["type"] == "command_execution":
+                output: str = item["aggregated_output"][-_MAX_SHOWN_CHARS:]
+                shown = f"$ {shown}\n{output}(exit code {item['exit_code']})"
+            if item["type"] == "agent_message":
+                self.message = shown
+            print(printable(shown), flush=True)
+        elif event["type"] in {"turn.completed", "turn.failed"}:
+            self.patch += event.get("diff") or ""
+            review: dict[str, Any] = event.get("review") or {}
+            self.findings += review.get("findings", [])
+            gates: list[dict[str, str]] = event.get("gates", [])
+            failed = [
+                f"{gate['name']}: {gate.get('reason', 'failed')}"
+                for gate in gates
+                if gate["status"] == "failed"
+            ]
+            error: dict[str, str] = event.get("error") or {}
+            self.error = error.get("message") or "; ".join(failed)
+
+
+def _options(plan: Mapping[str, Any]) -> list[str]:
+    """What `exec` and `review` get alike."""
+    inputs: dict[str, str] = plan["inputs"]
+    provider: str = plan["provider"]
+    address = f"http://127.0.0.1:{plan['port']}/v1"
+    settings: dict[str, Any] = {"model_provider": provider}
+    if provider == "openai":
+        settings["openai_base_url"] = address
+    else:
+        settings[f"model_providers.{provider}.base_url"] = address
+        settings[f"model_providers.{provider}.wire_api"] = plan["wire_api"]
+        settings[f"model_providers.{provider}.env_key"] = "CODEX_PY_PROXY_TOKEN"
+        settings[f"model_providers.{provider}.key_header"] = "bearer"
+    if inputs["effort"]:
+        settings["model_reasoning_effort"] = inputs["effort"]
+    words = ["--skip-git-repo-check"]
+    if inputs["permission-profile"]:
+        settings["default_permissions"] = inputs["permission-profile"]
+    elif inputs["safety-strategy"] == "read-only":
+        words.append("--sandbox=read-only")
+    else:
+        words.append(f"--sandbox={inputs['sandbox'] or 'workspace-write'}")
+    if plan["model"]:
+        words.append(f"--model={plan['model']}")
+    words += [f"--config={key}={json.dumps(value)}" for key, value in settings.items()]
+    for name in _OPTIONS:
+        words += [f"--{name}={line.strip()}" for line in inputs[name].splitlines() if line.strip()]
+    if inputs["require-change"] == "true":
+        words.append("--require-change")
+    extra = inputs["codex-args"].strip()
+    return words + (json.loads(extra) if extra.startswith("[") else shlex.split(extra))
+
+
+def _output(environment: Mapping[str, str], name: str, value: str) -> None:
+    end = secrets.token_hex(16)
+    with Path(environment["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as file:
+        file.write(f"{name}<<{end}\n{value}\n{end}\n")
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit({"start": start, "run": run}[sys.argv[1]](os.environ))
+    except (CodexError, OSError, ValueError) as error:
+        print(f"::error title=codex-py::{command_text(str(error))}")
+        sys.exit(error.exit_code if isinstance(error, CodexError) else 2)

@@ -1,0 +1,211 @@
+"""The action, from a workflow to annotations, outputs and a red job; and the key, looked for everywhere."""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from codex_py.testing import ev_completed, ev_custom_tool_call, ev_message
+from tests.action.conftest import KEY
+from tests.support.hooks import DONE, command
+from tests.support.privileges import respect_processes
+from tests.support.server import ScriptedServer
+from tests.support.workflow_runner import Job, JobResult
+
+MENDS = [
+    *ev_custom_tool_call(
+        "p",
+        "apply_patch",
+        "*** Begin Patch\n*** Update File: basket.py\n@@\n-    return subtotal - discount\n"
+        "+    return subtotal * (100 - discount) / 100\n*** End Patch",
+    ),
+    ev_completed(),
+]
+LIES = [*ev_message("All tests pass now.\n::error::said by the model"), ev_completed()]
+FINDING: dict[str, Any] = {
+    "findings": [
+        {
+            "title": "[P1] The discount may be above 100",
+            "body": "The sum is negative then:\nsee the tests.",
+            "confidence_score": 0.9,
+            "priority": 1,
+            "code_location": {
+                "absolute_file_path": "basket.py",
+                "line_range": {"start": 7, "end": 7},
+            },
+        }
+    ],
+    "overall_correctness": "patch is incorrect",
+    "overall_explanation": "One problem.",
+    "overall_confidence_score": 0.8,
+}
+REVIEW = json.dumps(FINDING)
+
+
+def workflow(server: ScriptedServer, **inputs: str) -> str:
+    given = {
+        "openai-api-key": "${{ secrets.KEY }}",
+        "prompt": "Mend the tests",
+        "responses-api-endpoint": f"{server.base_url}/responses",
+        **inputs,
+    }
+    steps: list[dict[str, Any]] = [
+        {"uses": "actions/checkout@v5", "with": {"persist-credentials": "false"}},
+        {"id": "codex", "uses": "your-org/codex-py@main", "with": given},
+    ]
+    return yaml.safe_dump({"jobs": {"mend": {"steps": steps}}})
+
+
+def outputs(result: JobResult) -> Mapping[str, str]:
+    return result.steps["codex"]["outputs"]
+
+
+def messages(result: JobResult) -> list[tuple[str, str]]:
+    return [(each.level, each.message) for each in result.annotations]
+
+
+def test_a_job_mends_the_tests(start: Callable[..., Job]) -> None:
+    with ScriptedServer([MENDS, DONE]) as server:
+        options = {"verify": "python3 -m unittest -q", "forbid-path": "test_*", "max-turns": "9"}
+        job = start()
+        result = job.run(workflow(server, **options), "mend")
+    assert (result.conclusion, messages(result)) == ("success", []), result.log
+    assert outputs(result)["final-message"] == "done"
+    assert outputs(result)["exit-code"] == "0"
+    patch = outputs(result)["patch"]
+    assert "+    return subtotal * (100 - discount) / 100\n" in patch
+    git = ["git", "apply", "--reverse", "--check", "-"]
+    subprocess.run(git, cwd=job.workspace, input=patch.encode(), check=True)
+    assert "`verify: python3 -m unittest -q` | passed" in result.summary
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert result.left_behind == []
+
+
+def test_a_job_is_red_where_the_model_lies_about_the_tests(start: Callable[..., Job]) -> None:
+    with ScriptedServer([LIES] * 3) as server:
+        result = start().run(workflow(server, verify="python3 -m unittest -q"), "mend")
+    error = "verify: python3 -m unittest -q: exit code 1 (exit code 3)"
+    assert messages(result) == [("error", error), ("error", "Process completed with exit code 3.")]
+    assert result.conclusion == "failure"
+    assert outputs(result)["exit-code"] == "3"
+    # What it prints is no command to the runner.
+    assert "::error::said by the model" in result.log
+
+
+HUNT = """
+import os
+from pathlib import Path
+key = bytes(reversed(b"%s"))
+read = 0
+for folder in Path("/proc").glob("[0-9]*"):
+    if folder.name == str(os.getpid()):
+        continue
+    for name in ("environ", "cmdline"):
+        try:
+            text = (folder / name).read_bytes()
+        except OSError:
+            continue
+        read += 1
+        if key in text:
+            print("found in", name, "of", folder.name)
+    try:
+        maps = (folder / "maps").read_text().splitlines()
+        with open(folder / "mem", "rb", 0) as memory:
+            for line in maps:
+                words = line.split()
+                if not words[1].startswith("rw") or line.endswith("[vvar]"):
+                    continue
+                start, end = (int(each, 16) for each in words[0].split("-"))
+                memory.seek(start)
+                if key in memory.read(end - start):
+                    print("found in the memory of", folder.name, (folder / "cmdline").read_bytes())
+    except OSError:
+        continue
+for root in (os.environ["HOME"], os.environ["RUNNER_TEMP"], os.getcwd()):
+    for path in Path(root).rglob("*"):
+        try:
+            if path.is_file() and key in path.read_bytes():
+                print("found in", path)
+        except OSError:
+            continue
+for name, value in os.environ.items():
+    if key in value.encode():
+        print("found in", name)
+print("read", read, "files of processes")
+"""
+
+
+@pytest.mark.parametrize("sandbox", ["workspace-write", "danger-full-access"])
+def test_the_key_is_nowhere(start: Callable[..., Job], sandbox: str) -> None:
+    hunt = HUNT % KEY[::-1]
+    with ScriptedServer([command(f"python3 - <<'END'{hunt}END"), DONE]) as server:
+        inputs = {"sandbox": sandbox, "safety-strategy": "unsafe"}
+        result = start(limit=respect_processes).run(workflow(server, **inputs), "mend")
+        (output,) = (
+            item["output"] for item in server.requests[1].input if item["type"].endswith("_output")
+        )
+    assert result.conclusion == "success", result.log
+    assert "found" not in output, output
+    (read,) = re.findall(r"read (\d+) files of processes", output)
+    assert int(read) > 2
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert KEY not in str(result.all_outputs)
+    assert KEY not in result.summary
+    # Once: the runner shows the variables of the step, which people see with a mask.
+    assert result.raw_log.count(KEY) == 1
+    assert KEY not in result.log
+    assert result.left_behind == []
+    (token,) = re.findall('"token": "(.*?)"', str(result.all_outputs))
+    assert token not in result.log
+
+
+def test_a_review_annotates_the_change_and_fails_the_job(start: Callable[..., Job]) -> None:
+    review = [*ev_message(REVIEW), ev_completed()]
+    with ScriptedServer([MENDS, DONE, review]) as server:
+        inputs = {"review": "uncommitted", "review-fail-on": "p1"}
+        result = start().run(workflow(server, **inputs), "mend")
+    annotation = result.annotations[0]
+    assert (annotation.level, annotation.message) == ("error", FINDING["findings"][0]["body"])
+    assert (annotation.properties["file"], annotation.properties["line"]) == ("basket.py", "7")
+    assert messages(result)[1][1] == "the review has findings that fail the job (exit code 3)"
+    assert [each["path"] for each in json.loads(outputs(result)["findings"])] == ["basket.py"]
+    assert (outputs(result)["final-message"], outputs(result)["exit-code"]) == ("done", "3")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "code", "message"),
+    [
+        ({"prompt": ""}, 2, "give `prompt`, `prompt-file` or `review`"),
+        ({"prompt-file": "../outside"}, 2, "`prompt-file`: '../outside' is not in the workspace"),
+        ({"output-file": "link/x"}, 2, "`output-file`: 'link/x' is not in the workspace"),
+        ({"working-directory": "/etc"}, 2, "`working-directory`: '/etc' is not in the workspace"),
+        ({"sandbox": "danger-full-access"}, 2, "needs `safety-strategy: unsafe`"),
+        ({"codex-user": "other"}, 2, "there is no `unprivileged-user`"),
+        ({"responses-api-endpoint": "https://a/v1"}, 2, "is no endpoint of the provider openai"),
+        ({"max-turns": "many"}, 2, "--max-turns"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_nothing_is_sent(
+    start: Callable[..., Job], inputs: dict[str, str], code: int, message: str
+) -> None:
+    job = start()
+    (job.workspace / "link").symlink_to("/tmp")
+    with ScriptedServer() as server:
+        result = job.run(workflow(server, **inputs), "mend")
+    shown, end = messages(result)
+    assert message in shown[1]
+    assert end[1] == f"Process completed with exit code {code}."
+    assert (server.requests, result.left_behind) == ([], [])
+
+
+def test_a_stranger_starts_nothing(start: Callable[..., Job]) -> None:
+    event = {"comment": {"user": {"login": "mallory"}, "author_association": "NONE"}}
+    job = start(event_name="issue_comment", event=event, actor="mallory")
+    with ScriptedServer() as server:
+        result = job.run(workflow(server), "mend")
+    assert "mallory belongs to the repository" in messages(result)[0][1]
+    assert server.requests == []
