@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Container, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Literal
 
 # Compiled by the first text that needs them: together 4 ms.
@@ -99,33 +98,6 @@ def aligned(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[s
         )
         for row in rows
     ]
-
-
-def age(time: datetime) -> str:
-    """How long ago a time was: `just now`, `5 min ago`, `2 h ago`, `3 d ago`."""
-    seconds = int((datetime.now(UTC) - time).total_seconds())
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds // length} {unit} ago"
-    return "just now"
-
-
-def took(milliseconds: int) -> str:
-    """`40ms`, `1.2s`, `42s`, `3m 05s`."""
-    if milliseconds < 1000:
-        return f"{milliseconds}ms"
-    if milliseconds < 10_000 and milliseconds % 1000:
-        return f"{milliseconds / 1000:.1f}s"
-    return duration(milliseconds // 1000)
-
-
-def duration(seconds: int) -> str:
-    """`42s`, `3m 05s`, `1h 02m`."""
-    minutes, seconds = divmod(seconds, 60)
-    if not minutes:
-        return f"{seconds}s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}h {minutes:02}m" if hours else f"{minutes}m {seconds:02}s"
 
 
 class Style:

@@ -10,7 +10,7 @@ from codex_py.protocol import event_items
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.plans import without_tags
 from codex_py.streams.plain_text import command_output, plain
-from codex_py.streams.terminal import took
+from codex_py.streams.times import took
 
 _LONGEST = 20_000
 """Characters of one output, one diff or one prompt of an agent."""

@@ -26,7 +26,8 @@ from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, read_meta, thr
 from codex_py.rollout.usage import read_session_usage
 from codex_py.streams.plain_text import cut
 from codex_py.streams.standard import OutputStream, print_json, print_out
-from codex_py.streams.terminal import age, on_one_line, printable
+from codex_py.streams.terminal import on_one_line, printable
+from codex_py.streams.times import age
 
 _SHOWN_CHARACTERS = 60
 _SHOWN_PROMPT = 500

@@ -11,7 +11,8 @@ from prompt_toolkit.utils import get_cwidth
 from codex_py.frontends.tui.fitting import Fragments, fit
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import Theme
-from codex_py.streams.terminal import duration, printable
+from codex_py.streams.terminal import printable
+from codex_py.streams.times import duration
 
 ITEMS: Final = (
     *("model-with-reasoning", "current-dir", "git-branch", "permissions"),

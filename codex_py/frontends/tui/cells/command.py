@@ -19,7 +19,7 @@ from codex_py.frontends.tui.cells.layout import (
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.event_items import CommandExecution
 from codex_py.streams.plain_text import command_output, cut
-from codex_py.streams.terminal import took
+from codex_py.streams.times import took
 
 _COMMAND_HEAD, _COMMAND_TAIL = 4, 1
 _OUTPUT_HEAD, _OUTPUT_TAIL = 2, 3

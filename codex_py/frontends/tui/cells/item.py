@@ -28,7 +28,7 @@ from codex_py.protocol.json_fields import (
     text_field,
 )
 from codex_py.streams.plain_text import cut
-from codex_py.streams.terminal import took
+from codex_py.streams.times import took
 
 _LONGEST_ARGUMENTS = 300
 _LONGEST_NAME = 100

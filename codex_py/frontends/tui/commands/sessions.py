@@ -30,7 +30,8 @@ from codex_py.patch.undo.running_turns import recover_turns
 from codex_py.protocol.event_items import UserMessage
 from codex_py.rollout.archive import archive, delete
 from codex_py.rollout.listing import SessionSummary, list_sessions, preview_messages
-from codex_py.streams.terminal import age, printable, some_of
+from codex_py.streams.terminal import printable, some_of
+from codex_py.streams.times import age
 
 _LISTED = 200
 """Sessions that one search shows; a narrower one finds the others."""

@@ -24,7 +24,8 @@ from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 from codex_py.protocol.mcp import McpServers, McpServerStatus
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.rollout.usage import SessionUsage, UsageRow, read_session_usage
-from codex_py.streams.terminal import aligned, duration, printable
+from codex_py.streams.terminal import aligned, printable
+from codex_py.streams.times import duration
 
 _THEMES = ("auto", "dark", "light")
 _EFFORTS = ("minimal", "low", "medium", "high", "xhigh")

@@ -1,0 +1,30 @@
+"""Times and how long something took, in words."""
+
+from datetime import UTC, datetime
+
+
+def age(time: datetime) -> str:
+    """How long ago a time was: `just now`, `5 min ago`, `2 h ago`, `3 d ago`."""
+    seconds = int((datetime.now(UTC) - time).total_seconds())
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length} {unit} ago"
+    return "just now"
+
+
+def took(milliseconds: int) -> str:
+    """`40ms`, `1.2s`, `42s`, `3m 05s`."""
+    if milliseconds < 1000:
+        return f"{milliseconds}ms"
+    if milliseconds < 10_000 and milliseconds % 1000:
+        return f"{milliseconds / 1000:.1f}s"
+    return duration(milliseconds // 1000)
+
+
+def duration(seconds: int) -> str:
+    """`42s`, `3m 05s`, `1h 02m`."""
+    minutes, seconds = divmod(seconds, 60)
+    if not minutes:
+        return f"{seconds}s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h {minutes:02}m" if hours else f"{minutes}m {seconds:02}s"
