@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
 
 from codex_py.command_line.parser import (
     CommandParser,
@@ -18,7 +18,6 @@ from codex_py.command_line.parser import (
     flag,
     given,
     option,
-    options,
     suggestion,
 )
 from codex_py.config.budget import LIMITS, amount
@@ -109,119 +108,130 @@ class Arguments:
     """The command and its arguments: all that is neither an option nor a value of one."""
     literal_words: tuple[str, ...] = ()
     """The words after `--`, none of which is a command or an option."""
-    version: bool = flag("-V", "--version")
+    version: Annotated[bool, flag("-V", "--version")] = False
 
-    overrides: Sequence[str] = options(
-        {
-            ("-c", "--config"): {"action": "append"},
-            ("--enable",): {"action": "append", "type": _feature("true")},
-            ("--disable",): {"action": "append", "type": _feature("false")},
-            ("--search",): {"action": "append_const", "const": 'web_search="live"'},
-            ("--tool-choice",): {"action": "append", "type": _tool_choice},
-        },
-        default=(),
-    )
+    overrides: Annotated[
+        Sequence[str],
+        option("-c", "--config", action="append"),
+        option("--enable", action="append", type=_feature("true")),
+        option("--disable", action="append", type=_feature("false")),
+        option("--search", action="append_const", const='web_search="live"'),
+        option("--tool-choice", action="append", type=_tool_choice),
+    ] = ()
     """`key=value`, weakest first. Every command of Codex takes these options."""
-    limits: Sequence[str] = options(
+    limits: Annotated[
+        Sequence[str],
         {
             (f"--{name.replace('_', '-')}",): {"action": "append", "type": _limit(name)}
             for name in LIMITS
         },
-        default=(),
-    )
+    ] = ()
     """Further overrides, which count for sessions alone."""
-    model: str | None = option("-m", "--model")
-    profile: str | None = option("-p", "--profile")
-    sandbox: SandboxMode | None = option("-s", "--sandbox", type=OneOf(*get_args(SandboxMode)))
-    bypass: bool = flag("--dangerously-bypass-approvals-and-sandbox", "--yolo")
-    full_auto: bool = flag("--full-auto")
-    approval: str | None = option(
-        *("-a", "--ask-for-approval"),
-        type=OneOf("untrusted", "on-failure", "on-request", "never"),
-    )
-    approve_for_me: bool = flag("--approve-for-me")
-    on_approval: Literal["suspend"] | None = option("--on-approval", type=OneOf("suspend"))
-    approval_dir: str = option("--approval-dir", default=".")
-    approval_expires: str = option("--approval-expires", default="24h")
-    approve: str | None = option("--approve")
-    deny: str | None = option("--deny")
-    because: str | None = option("--because")
-    oss: bool = flag("--oss")
-    local_provider: str | None = option("--local-provider", type=OneOf(*LOCAL_PROVIDERS))
-    strict_config: bool = flag("--strict-config")
-    ignore_user_config: bool = flag("--ignore-user-config")
-    ignore_rules: bool = flag("--ignore-rules")
-    bypass_hook_trust: bool = flag("--dangerously-bypass-hook-trust")
-    allow_unenforced: Sequence[str] = option(
-        "--allow-unenforced", default=(), action="append", type=OneOf(*PROTECTION_NAMES)
-    )
+    model: Annotated[str | None, option("-m", "--model")] = None
+    profile: Annotated[str | None, option("-p", "--profile")] = None
+    sandbox: Annotated[
+        SandboxMode | None, option("-s", "--sandbox", type=OneOf(*get_args(SandboxMode)))
+    ] = None
+    bypass: Annotated[bool, flag("--dangerously-bypass-approvals-and-sandbox", "--yolo")] = False
+    full_auto: Annotated[bool, flag("--full-auto")] = False
+    approval: Annotated[
+        str | None,
+        option(
+            *("-a", "--ask-for-approval"),
+            type=OneOf("untrusted", "on-failure", "on-request", "never"),
+        ),
+    ] = None
+    approve_for_me: Annotated[bool, flag("--approve-for-me")] = False
+    on_approval: Annotated[
+        Literal["suspend"] | None, option("--on-approval", type=OneOf("suspend"))
+    ] = None
+    approval_dir: Annotated[str, option("--approval-dir")] = "."
+    approval_expires: Annotated[str, option("--approval-expires")] = "24h"
+    approve: Annotated[str | None, option("--approve")] = None
+    deny: Annotated[str | None, option("--deny")] = None
+    because: Annotated[str | None, option("--because")] = None
+    oss: Annotated[bool, flag("--oss")] = False
+    local_provider: Annotated[
+        str | None, option("--local-provider", type=OneOf(*LOCAL_PROVIDERS))
+    ] = None
+    strict_config: Annotated[bool, flag("--strict-config")] = False
+    ignore_user_config: Annotated[bool, flag("--ignore-user-config")] = False
+    ignore_rules: Annotated[bool, flag("--ignore-rules")] = False
+    bypass_hook_trust: Annotated[bool, flag("--dangerously-bypass-hook-trust")] = False
+    allow_unenforced: Annotated[
+        Sequence[str], option("--allow-unenforced", action="append", type=OneOf(*PROTECTION_NAMES))
+    ] = ()
     """Names of protections to start without. A misspelled one would accept nothing, and say nothing."""
 
-    cd: str = option("-C", "--cd", default=".")
-    add_dir: Sequence[str] = option("--add-dir", default=(), action="append")
-    worktree: str | None = option("--worktree", type=_worktree_name)
+    cd: Annotated[str, option("-C", "--cd")] = "."
+    add_dir: Annotated[Sequence[str], option("--add-dir", action="append")] = ()
+    worktree: Annotated[str | None, option("--worktree", type=_worktree_name)] = None
     """The name of a new git worktree to work in; empty for any name. Only `--worktree=NAME` gives it: a word after
     `--worktree` is the prompt."""
-    with_changes: bool = flag("--with-changes")
-    skip_git_repo_check: bool = flag("--skip-git-repo-check")
-    trust: bool = flag("--trust")
-    trust_client: bool = flag("--trust-client")
+    with_changes: Annotated[bool, flag("--with-changes")] = False
+    skip_git_repo_check: Annotated[bool, flag("--skip-git-repo-check")] = False
+    trust: Annotated[bool, flag("--trust")] = False
+    trust_client: Annotated[bool, flag("--trust-client")] = False
     """Of `mcp-server`: calls may set anything."""
 
     # Takes every word up to the next option, a prompt too, because Codex does.
-    image: Sequence[str] = option("-i", "--image", default=(), nargs="+", action="extend")
-    output_schema: str | None = option("--output-schema")
-    output_last_message: str | None = option("-o", "--output-last-message")
-    json: bool = flag("--json")
-    experimental_json: bool = flag("--experimental-json")
+    image: Annotated[Sequence[str], option("-i", "--image", nargs="+", action="extend")] = ()
+    output_schema: Annotated[str | None, option("--output-schema")] = None
+    output_last_message: Annotated[str | None, option("-o", "--output-last-message")] = None
+    json: Annotated[bool, flag("--json")] = False
+    experimental_json: Annotated[bool, flag("--experimental-json")] = False
     """The spelling of the SDKs of Codex; `json` is set too."""
-    agent_events: bool = flag("--agent-events")
-    usage_events: bool = flag("--usage-events")
-    color: Literal["always", "never", "auto"] = option(
-        "--color", default="auto", type=OneOf("always", "never", "auto")
-    )
-    answers: str | None = option("--answers")
-    plan: bool = flag("--plan")
+    agent_events: Annotated[bool, flag("--agent-events")] = False
+    usage_events: Annotated[bool, flag("--usage-events")] = False
+    color: Annotated[
+        Literal["always", "never", "auto"], option("--color", type=OneOf("always", "never", "auto"))
+    ] = "auto"
+    answers: Annotated[str | None, option("--answers")] = None
+    plan: Annotated[bool, flag("--plan")] = False
 
-    verify: Sequence[str] = option("--verify", default=(), action="append")
-    verify_tries: int | None = option("--verify-tries", type=_count)
-    verify_timeout: str | None = option("--verify-timeout")
-    require_change: bool = flag("--require-change")
-    forbid_path: Sequence[str] = option("--forbid-path", default=(), action="append")
-    max_diff_lines: int | None = option("--max-diff-lines", type=_count)
-    require_evidence: Sequence[str] = option("--require-evidence", default=(), action="append")
-    fail_on: Sequence[str] = option(
-        "--fail-on", default=(), action="append", type=OneOf(*get_args(Failure), "p0", "p1", "p2")
-    )
+    verify: Annotated[Sequence[str], option("--verify", action="append")] = ()
+    verify_tries: Annotated[int | None, option("--verify-tries", type=_count)] = None
+    verify_timeout: Annotated[str | None, option("--verify-timeout")] = None
+    require_change: Annotated[bool, flag("--require-change")] = False
+    forbid_path: Annotated[Sequence[str], option("--forbid-path", action="append")] = ()
+    max_diff_lines: Annotated[int | None, option("--max-diff-lines", type=_count)] = None
+    require_evidence: Annotated[Sequence[str], option("--require-evidence", action="append")] = ()
+    fail_on: Annotated[
+        Sequence[str],
+        option("--fail-on", action="append", type=OneOf(*get_args(Failure), "p0", "p1", "p2")),
+    ] = ()
 
-    best_of: int | None = option("--best-of", type=_count)
-    jobs: int | None = option("--jobs", type=_count)
-    vary: Sequence[str] = option("--vary", default=(), action="append")
-    score: str | None = option("--score")
-    junit: str | None = option("--junit")
-    judge: bool = flag("--judge")
-    no_apply: bool = flag("--no-apply")
-    worktrees: str | None = option("--worktrees")
+    best_of: Annotated[int | None, option("--best-of", type=_count)] = None
+    jobs: Annotated[int | None, option("--jobs", type=_count)] = None
+    vary: Annotated[Sequence[str], option("--vary", action="append")] = ()
+    score: Annotated[str | None, option("--score")] = None
+    junit: Annotated[str | None, option("--junit")] = None
+    judge: Annotated[bool, flag("--judge")] = False
+    no_apply: Annotated[bool, flag("--no-apply")] = False
+    worktrees: Annotated[str | None, option("--worktrees")] = None
 
-    uncommitted: bool = flag("--uncommitted")
-    base: str | None = option("--base")
-    commit: str | None = option("--commit")
-    title: str | None = option("--title")
-    format: ReviewFormat | None = option("--format", type=OneOf(*get_args(ReviewFormat)))
+    uncommitted: Annotated[bool, flag("--uncommitted")] = False
+    base: Annotated[str | None, option("--base")] = None
+    commit: Annotated[str | None, option("--commit")] = None
+    title: Annotated[str | None, option("--title")] = None
+    format: Annotated[
+        ReviewFormat | None, option("--format", type=OneOf(*get_args(ReviewFormat)))
+    ] = None
 
-    ephemeral: bool = flag("--ephemeral")
-    last: bool = flag("--last")
-    all: bool = flag("--all")
-    record: str | None = option("--record")
-    replay: str | None = option("--replay")
+    ephemeral: Annotated[bool, flag("--ephemeral")] = False
+    last: Annotated[bool, flag("--last")] = False
+    all: Annotated[bool, flag("--all")] = False
+    record: Annotated[str | None, option("--record")] = None
+    replay: Annotated[str | None, option("--replay")] = None
 
     # These options of Codex have no effect.
-    no_alt_screen: bool = flag("--no-alt-screen")
-    no_daemon: bool = flag("--no-daemon")
-    thread_source: str | None = option("--thread-source")
-    cyber_access_program: str | None = option(
-        "--cyber-access-program", type=OneOf("standard", "daybreak_blue", "daybreak_red")
-    )
+    no_alt_screen: Annotated[bool, flag("--no-alt-screen")] = False
+    no_daemon: Annotated[bool, flag("--no-daemon")] = False
+    thread_source: Annotated[str | None, option("--thread-source")] = None
+    cyber_access_program: Annotated[
+        str | None,
+        option("--cyber-access-program", type=OneOf("standard", "daybreak_blue", "daybreak_red")),
+    ] = None
 
     @property
     def suspends(self) -> bool:

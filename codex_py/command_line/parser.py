@@ -1,15 +1,15 @@
 """Parsing a command line with `argparse`: its mistakes become errors, and its help is our own text.
 
-Options that become a value are declared as the fields of its dataclass.
+Options that become a value are declared in the annotations of its fields:
+`json: Annotated[bool, flag("--json")] = False`.
 """
 
 import argparse
 import os
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import field, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar, get_type_hints
 
 from codex_py.errors import UsageError, nearest
 
@@ -33,20 +33,19 @@ class HelpRequested(Exception):
         self.parser = parser
 
 
-def option(*names: str, default: Any = None, **settings: Any) -> Any:
-    """A field of a dataclass that is an option, or a word if it has no names. The settings are those of
+_Declared: TypeAlias = Mapping[tuple[str, ...], Mapping[str, Any]]
+"""The options of one field by their names, with the settings of `add_argument`."""
+
+
+def option(*names: str, **settings: Any) -> _Declared:
+    """Declares an option, or a word if it has no names, in the annotation of a field. The settings are those of
     `add_argument`."""
-    return options({names: settings}, default=default)
+    return {names: settings}
 
 
-def options(settings: Mapping[tuple[str, ...], Mapping[str, Any]], *, default: Any) -> Any:
-    """A field with several options, by their names."""
-    return field(default=default, metadata={"options": settings})
-
-
-def flag(*names: str) -> Any:
+def flag(*names: str) -> _Declared:
     """A field that is true if the option is given."""
-    return option(*names, default=False, action="store_true")
+    return option(*names, action="store_true")
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -55,7 +54,7 @@ class CommandParser(argparse.ArgumentParser):
     `parse_args` raises `UsageError` for a mistake and `HelpRequested` for `--help`; it never leaves the program.
 
     Args:
-        declared: a dataclass whose fields are options.
+        declared: a class with fields that are options.
         only: the names of the fields to take; all of them by default.
     """
 
@@ -68,14 +67,15 @@ class CommandParser(argparse.ArgumentParser):
         )
         self._with_value: set[str] = set()
         self.add_argument("-h", "--help", action=_RequestHelp, nargs=0, default=argparse.SUPPRESS)
-        for each in fields(declared):
-            if only is not None and each.name not in only:
+        for name, annotation in get_type_hints(declared, include_extras=True).items():
+            if only is not None and name not in only:
                 continue
-            for names, settings in each.metadata.get("options", {}).items():
+            options: Iterable[_Declared] = getattr(annotation, "__metadata__", ())
+            for names, settings in (each for declared in options for each in declared.items()):
                 if names:
-                    self.add_argument(*names, dest=each.name, **settings)
+                    self.add_argument(*names, dest=name, **settings)
                 else:
-                    self.add_argument(each.name, nargs="?", **settings)
+                    self.add_argument(name, nargs="?", **settings)
 
     def add_argument(self, *names: str, **settings: Any) -> argparse.Action:  # pyright: ignore[reportIncompatibleMethodOverride] -- typeshed lists the settings
         action = super().add_argument(*names, **settings)
@@ -126,7 +126,7 @@ def given(found: argparse.Namespace) -> dict[str, Any]:
 
 
 def parse_options(kind: type[_OptionsT], argv: Sequence[str]) -> _OptionsT:
-    """Read a command line as the dataclass that declares its options.
+    """Read a command line as the class that declares its options.
 
     Raises:
         UsageError: there is a mistake in it.

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from codex_py.command_line.parser import flag, option, parse_options, working_folder
 from codex_py.command_line.stopping import raise_when_stopped
@@ -38,18 +38,18 @@ def _number(word: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _RedoOptions:
-    show: bool = flag("--show")
-    force: bool = flag("--force")
-    json: bool = flag("--json")
-    cd: str = option("-C", "--cd", default=".")
+    show: Annotated[bool, flag("--show")] = False
+    force: Annotated[bool, flag("--force")] = False
+    json: Annotated[bool, flag("--json")] = False
+    cd: Annotated[str, option("-C", "--cd")] = "."
 
 
 @dataclass(frozen=True, slots=True)
 class _Options(_RedoOptions):
-    id: int | None = option(type=_number)
-    list: bool = flag("--list")
-    to_turn: int | None = option("--to-turn", type=_number)
-    session: str | None = option("--session")
+    id: Annotated[int | None, option(type=_number)] = None
+    list: Annotated[bool, flag("--list")] = False
+    to_turn: Annotated[int | None, option("--to-turn", type=_number)] = None
+    session: Annotated[str | None, option("--session")] = None
 
 
 def run_undo(argv: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -4,7 +4,7 @@ import argparse
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, NamedTuple
 
 from codex_py.command_line.parser import OneOf, flag, option, parse_options, working_folder
 from codex_py.command_line.stopping import Stopped, raise_when_stopped
@@ -20,7 +20,6 @@ from codex_py.patch.formats import Detected, detect
 from codex_py.patch.match import Level
 from codex_py.patch.plan import PatchPlan, readable_under, writable_under
 from codex_py.patch.report import Findings
-from codex_py.protocol.frozen import frozen
 from codex_py.streams.standard import print_out
 from codex_py.streams.terminal import printable
 
@@ -35,22 +34,22 @@ def _count(word: str) -> int:
     return int(word)
 
 
-@frozen
-class _Options:
-    file: str | None = option()
+class _Options(NamedTuple):
+    file: Annotated[str | None, option()] = None
     """None takes standard input, or on a terminal the last session; `-` takes standard input."""
-    check: bool = flag("--check")
-    reverse: bool = flag("-R", "--reverse")
-    directory: str | None = option("--directory")
-    strip: int | None = option("-p", "--strip", type=_count)
-    strict: bool = flag("--strict")
-    three_way: bool = flag("-3", "--3way")
-    partial: bool = flag("--partial")
-    json: bool = flag("--json")
-    convert: Literal["envelope", "unified"] | None = option(
-        "--convert", type=OneOf("envelope", "unified")
-    )
-    cd: str = option("-C", "--cd", default=".")
+    check: Annotated[bool, flag("--check")] = False
+    reverse: Annotated[bool, flag("-R", "--reverse")] = False
+    directory: Annotated[str | None, option("--directory")] = None
+    strip: Annotated[int | None, option("-p", "--strip", type=_count)] = None
+    strict: Annotated[bool, flag("--strict")] = False
+    three_way: Annotated[bool, flag("-3", "--3way")] = False
+    partial: Annotated[bool, flag("--partial")] = False
+    json: Annotated[bool, flag("--json")] = False
+    convert: Annotated[
+        Literal["envelope", "unified"] | None,
+        option("--convert", type=OneOf("envelope", "unified")),
+    ] = None
+    cd: Annotated[str, option("-C", "--cd")] = "."
 
     def refuse(self, names: str, reason: str) -> None:
         """Raise a `UsageError` if one of these options was given."""

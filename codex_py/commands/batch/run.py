@@ -9,7 +9,7 @@ from argparse import ArgumentTypeError
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 
 from codex_py.command_line.arguments import parse_arguments
 from codex_py.command_line.configuration import read_config, warn_of_config
@@ -57,23 +57,25 @@ def _seconds(text: str) -> float:
 
 @frozen
 class Options:
-    overrides: Sequence[str] = option("-c", "--config", default=(), action="append")
-    tasks: str | None = option()
-    output: str | None = option("-o", "--output")
-    jobs: int = option("--jobs", default=4, type=_count)
-    ray: str | None = option("--ray")
-    cpus: float = option("--cpus", default=0.25, type=float)
-    shard: tuple[int, int] = option("--shard", default=(0, 1), type=_shard)
-    limit: Sequence[tuple[str, int]] = option("--limit", default=(), action="append", type=_limit)
-    timeout: float = option("--timeout", default=3600.0, type=_seconds)
-    retries: int = option("--retries", default=2, type=int)
-    fail_fast: bool = flag("--fail-fast")
-    only: str | None = option("--only")
-    redo: Sequence[str] = option(
-        "--redo", default=(), action="append", type=OneOf("changed", "failed")
-    )
-    predictions: str | None = option("--predictions")
-    json: bool = flag("--json")
+    overrides: Annotated[Sequence[str], option("-c", "--config", action="append")] = ()
+    tasks: Annotated[str | None, option()] = None
+    output: Annotated[str | None, option("-o", "--output")] = None
+    jobs: Annotated[int, option("--jobs", type=_count)] = 4
+    ray: Annotated[str | None, option("--ray")] = None
+    cpus: Annotated[float, option("--cpus", type=float)] = 0.25
+    shard: Annotated[tuple[int, int], option("--shard", type=_shard)] = (0, 1)
+    limit: Annotated[
+        Sequence[tuple[str, int]], option("--limit", action="append", type=_limit)
+    ] = ()
+    timeout: Annotated[float, option("--timeout", type=_seconds)] = 3600.0
+    retries: Annotated[int, option("--retries", type=int)] = 2
+    fail_fast: Annotated[bool, flag("--fail-fast")] = False
+    only: Annotated[str | None, option("--only")] = None
+    redo: Annotated[
+        Sequence[str], option("--redo", action="append", type=OneOf("changed", "failed"))
+    ] = ()
+    predictions: Annotated[str | None, option("--predictions")] = None
+    json: Annotated[bool, flag("--json")] = False
 
 
 def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
