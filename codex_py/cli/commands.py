@@ -4,19 +4,18 @@ A long help text goes into `help_texts/NAME.txt`, for 80 columns; a test compare
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from codex_py.command_line.parser import suggestion
 from codex_py.errors import UsageError
-from codex_py.protocol.frozen import frozen
 from codex_py.streams.standard import print_out
 
 _HELP_TEXTS = Path(__file__).with_name("help_texts")
 
 
-@frozen
-class Command:
+class Command(NamedTuple):
     """A subcommand; the module that runs it is loaded when it is asked for."""
 
     usage: str
@@ -26,7 +25,7 @@ class Command:
     """Below `codex_py`. Its function `run_NAME` gets the command line, in the form that `own_options` says, and the
     environment. It returns the exit code. A `CodexError` that it raises is printed for it. `module:function` names
     another."""
-    members: Mapping[str, str] = field(default_factory=dict[str, str])
+    members: Mapping[str, str] = MappingProxyType({})
     """The modules of a group of commands, by the word that follows the name; the functions are named for that word."""
     own_options: bool = True
     """The function parses the words behind the name itself. Otherwise it gets `Arguments`."""

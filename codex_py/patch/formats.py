@@ -9,13 +9,12 @@ from typing import Literal, NamedTuple
 from codex_py.errors import PatchError
 from codex_py.patch.lines import BLANK, BOM
 
-_ENVELOPE = re.compile(r"^\*\*\* Begin Patch[ \t\r]*$", re.MULTILINE)
-_UNIFIED = re.compile(
-    r"^[ \t]*(?:diff --(?:git|cc|combined) \S|--- [^\n]*\n[ \t]*\+\+\+ |@@@ )", re.MULTILINE
-)
-_GIT_DIFF = re.compile(rb"diff --git [!-~]|--- [^\n]*\n\+\+\+ ")
-_BARE_HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@", re.MULTILINE)
-_FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})([^\n]*)\n?", re.MULTILINE)
+# Compiled by the first patch that needs them, which few do.
+_ENVELOPE = r"(?m)^\*\*\* Begin Patch[ \t\r]*$"
+_UNIFIED = r"(?m)^[ \t]*(?:diff --(?:git|cc|combined) \S|--- [^\n]*\n[ \t]*\+\+\+ |@@@ )"
+_GIT_DIFF = rb"diff --git [!-~]|--- [^\n]*\n\+\+\+ "
+_BARE_HUNK = r"(?m)^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@"
+_FENCE = r"(?m)^([ \t]*)(`{3,}|~{3,})([^\n]*)\n?"
 
 
 class Detected(NamedTuple):
@@ -42,7 +41,7 @@ def detect(data: bytes | str) -> Detected:
             there are several, or where an envelope is not UTF-8.
     """
     if isinstance(data, bytes):
-        if _GIT_DIFF.match(data) and b"*** Begin Patch" not in data:
+        if re.match(_GIT_DIFF, data) and b"*** Begin Patch" not in data:
             # Most are of this kind. Making text of one that is not all ASCII takes 5 ns a byte.
             return Detected("unified", data, "a unified diff")
         data = data.decode(errors="surrogateescape")
@@ -54,17 +53,17 @@ def _detected(text: str) -> Detected:
         raise PatchError("No files were modified.", kind="empty")
     if text.lstrip(BLANK + BOM).startswith("*** Begin Patch"):
         return _envelope(text, "an envelope")
-    has_envelope = "*** Begin Patch" in text and _ENVELOPE.search(text) is not None
-    if not has_envelope and _UNIFIED.match(text):
+    has_envelope = "*** Begin Patch" in text and re.search(_ENVELOPE, text) is not None
+    if not has_envelope and re.match(_UNIFIED, text):
         # Nor does it matter what else is in it; it may be megabytes.
         return Detected("unified", text, "a unified diff")
     outside, fenced = _fences(text)
-    diffs = [block for block in fenced if _UNIFIED.search(block)]
-    has_bare_diff = _UNIFIED.search(_without_envelope(outside)) is not None
-    if has_envelope and (has_bare_diff or any(not _ENVELOPE.search(diff) for diff in diffs)):
+    diffs = [block for block in fenced if re.search(_UNIFIED, block)]
+    has_bare_diff = re.search(_UNIFIED, _without_envelope(outside)) is not None
+    if has_envelope and (has_bare_diff or any(not re.search(_ENVELOPE, diff) for diff in diffs)):
         raise _unclear("it has both an envelope and a unified diff in it")
     if has_envelope:
-        if len(_ENVELOPE.findall(text)) > 1:
+        if len(re.findall(_ENVELOPE, text)) > 1:
             raise _unclear("it has several envelopes in it")
         return _envelope(text, "an envelope in other text")
     if has_bare_diff:
@@ -73,7 +72,7 @@ def _detected(text: str) -> Detected:
         raise _unclear("several fenced blocks have unified diffs in them")
     if diffs:
         return Detected("unified", diffs[0], "a unified diff in a fenced block")
-    if _BARE_HUNK.search(text):
+    if re.search(_BARE_HUNK, text):
         raise _unclear("it has hunks, but no names of files (`---`, `+++`) before them")
     raise _unclear("it has neither '*** Begin Patch' nor the headers of a unified diff in it")
 
@@ -91,7 +90,7 @@ def _envelope(text: str, found: str) -> Detected:
 
 
 def _without_envelope(text: str) -> str:
-    begin = _ENVELOPE.search(text)
+    begin = re.search(_ENVELOPE, text)
     end = text.rfind("\n*** End Patch")
     return text if begin is None or end < 0 else text[: begin.start()] + text[end:]
 
@@ -105,7 +104,7 @@ def _fences(text: str) -> tuple[str, list[str]]:
     blocks: list[str] = []
     opened: re.Match[str] | None = None
     at = 0
-    for found in _FENCE.finditer(text):
+    for found in re.finditer(_FENCE, text):
         if opened is None:
             opened = found
         elif found[1] == opened[1] and found[2].startswith(opened[2]) and not found[3].strip():

@@ -3,17 +3,13 @@
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import field
 from pathlib import Path
-from typing import Literal, Self, TypeAlias
-
-from codex_py.protocol.frozen import frozen
+from typing import Literal, NamedTuple, Self, TypeAlias
 
 ChangeKind: TypeAlias = Literal["add", "delete", "update"]
 
 
-@frozen
-class PatchedFile:
+class PatchedFile(NamedTuple):
     """The change of one file by all sections of a patch that name it."""
 
     path: Path
@@ -28,11 +24,11 @@ class PatchedFile:
     """None for a deleted file."""
     replaced: bytes | None = None
     """Contents of a file that a move overwrites."""
-    old_mode: int | None = field(default=None, compare=False)
+    old_mode: int | None = None
     """File type and permission bits, as `st_mode`; None if there was no file."""
-    new_mode: int | None = field(default=None, compare=False)
+    new_mode: int | None = None
     """None for a deleted file, and for a new one whose bits the umask decides."""
-    replaced_mode: int | None = field(default=None, compare=False)
+    replaced_mode: int | None = None
 
     @classmethod
     def of(
@@ -69,8 +65,7 @@ class PatchedFile:
         return facts if self.link is None else {**facts, "link": self.link}
 
 
-@frozen
-class TreeChanges:
+class TreeChanges(NamedTuple):
     """What is different in a work tree, whoever changed it."""
 
     files: Sequence[PatchedFile] = ()

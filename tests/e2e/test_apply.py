@@ -140,26 +140,39 @@ def test_a_missing_working_directory_is_told(program: Path) -> None:
     )
 
 
-HEAVY = {"asyncio", "httpx", "pydantic", "rich", "unidiff", "jsonschema", "subprocess"}
+HEAVY = {
+    *("asyncio", "dataclasses", "datetime", "httpx", "inspect", "jsonschema", "pydantic", "rich"),
+    *("subprocess", "unidiff"),
+}
 
 
-@pytest.mark.parametrize("argv", [["apply"], ["--codex-run-as-apply-patch", ADD]])
-def test_an_envelope_loads_little(tmp_path: Path, argv: list[str]) -> None:
+def imports_of(folder: Path, patch: str, argv: list[str]) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "codex_py", *argv],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        input=ADD.encode(),
+        cwd=folder,
+        env=environment(folder),
+        input=patch.encode(),
         capture_output=True,
         timeout=120,
         check=True,
     )
-    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
+    return {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
+
+
+@pytest.mark.parametrize("argv", [["apply"], ["--codex-run-as-apply-patch", ADD]])
+def test_an_envelope_loads_little(tmp_path: Path, argv: list[str]) -> None:
+    loaded = imports_of(tmp_path, ADD, argv)
     assert {"codex_py.patch.envelope.apply", "codex_py.patch.envelope.reader"} <= loaded
     assert {name.partition(".")[0] for name in loaded} & HEAVY == set()
     assert {
         name for name in loaded if name.startswith(("codex_py.patch.unified.hunks", "codex_py.r"))
     } == (set())
+
+
+def test_a_diff_loads_little(tmp_path: Path) -> None:
+    loaded = imports_of(tmp_path, "--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+x\n", ["apply"])
+    assert "codex_py.patch.unified.reader" in loaded
+    assert {name.partition(".")[0] for name in loaded} & HEAVY == set()
 
 
 def test_nothing_is_imported_from_the_tree_that_is_patched(tmp_path: Path) -> None:

@@ -4,19 +4,18 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode
 from codex_py.filesystem.reading import NotOrdinary, refuse_extraordinary
-from codex_py.protocol.frozen import frozen
 from codex_py.streams.standard import read_all
 
 MAX_BYTES = 512 * 1024 * 1024
 """What is longer than this is probably endless, and no patch."""
 
 
-@frozen
-class PatchInput:
+class PatchInput(NamedTuple):
     data: bytes | str
     source: str
     """In words: `standard input`."""

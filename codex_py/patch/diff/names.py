@@ -11,21 +11,21 @@ from codex_py.errors import PatchError
 MAX_PATH_BYTES = 4096
 """`PATH_MAX` of Linux; macOS has 1024."""
 
-_ESCAPE = re.compile(rb"\\([0-3][0-7]{2}|.)", re.DOTALL)
+_ESCAPE = rb"(?s)\\([0-3][0-7]{2}|.)"
 _LETTERS = dict(zip(b'\a\b\t\n\v\f\r"\\', b'abtnvfr"\\', strict=True))
 """Characters, and the letter that stands for each of them behind a backslash."""
 _CHARACTERS = {letter: character for character, letter in _LETTERS.items()}
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"')
-_SPECIAL = re.compile(rb'[\x00-\x1f"\\\x7f]')
-_SPECIAL_OR_NOT_ASCII = re.compile(rb'[\x00-\x1f"\\\x7f-\xff]')
-_STAMP = re.compile(rb"\s+\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: [-+]\d{4})?\s*$")
+_SPECIAL = rb'[\x00-\x1f"\\\x7f]'
+_SPECIAL_OR_NOT_ASCII = rb'[\x00-\x1f"\\\x7f-\xff]'
+_STAMP = rb"\s+\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: [-+]\d{4})?\s*$"
 
 
 def unquoted(name: bytes) -> bytes:
     """The name that git's C-style quotes stand for; a name without quotes is itself."""
     if not (len(name) > 1 and name.startswith(b'"') and name.endswith(b'"')):
         return name
-    return _ESCAPE.sub(_character, name[1:-1])
+    return re.sub(_ESCAPE, _character, name[1:-1])
 
 
 def quoted(name: str) -> bytes:
@@ -33,7 +33,7 @@ def quoted(name: str) -> bytes:
     raw = os.fsencode(name)
     is_utf8 = raw.decode(errors="ignore").encode() == raw
     pattern = _SPECIAL if is_utf8 else _SPECIAL_OR_NOT_ASCII
-    return b'"%s"' % pattern.sub(_escaped, raw) if pattern.search(raw) else raw
+    return b'"%s"' % re.sub(pattern, _escaped, raw) if re.search(pattern, raw) else raw
 
 
 def header_name(rest: bytes) -> tuple[bytes, bytes]:
@@ -42,7 +42,7 @@ def header_name(rest: bytes) -> tuple[bytes, bytes]:
     if found := _QUOTED.match(rest):
         return unquoted(found[0]), rest[found.end() :].strip()
     name, tab, stamp = rest.partition(b"\t")
-    if not tab and (found := _STAMP.search(rest)):
+    if not tab and (found := re.search(_STAMP, rest)):
         return rest[: found.start()], found[0].strip()
     return name, stamp
 

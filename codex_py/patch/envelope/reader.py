@@ -7,8 +7,7 @@ fences or prose around the patch.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 from codex_py.errors import PatchError
 from codex_py.patch.lines import BLANK, BOM
@@ -25,8 +24,8 @@ _MOVE = "*** Move to: "
 _HEREDOC_STARTS = {"<<EOF", "<<'EOF'", '<<"EOF"'}
 _NO_LINE_OF_A_HUNK = re.compile("[^-+ ]")
 _NO_ADDED_LINE = re.compile("[^+]")
-_LOOKS_LIKE_PATCH = re.compile(r"\*\*\* |@@|[-+]")
-_QUOTED_SCRIPT = re.compile(r"\s-l?c\s+[\"']")
+_LOOKS_LIKE_PATCH = ("*** ", "@@", "-", "+")
+_QUOTED_SCRIPT = r"\s-l?c\s+[\"']"
 
 
 class AddFile(NamedTuple):
@@ -40,20 +39,25 @@ class DeleteFile(NamedTuple):
     path: str
 
 
-@dataclass(slots=True)
-class Hunk:
+class Hunk(NamedTuple):
+    """Its lists grow while it is read."""
+
     line: int
     """Of the patch, from 1."""
-    headers: list[str] = field(default_factory=list[str])
+    headers: list[str]
     """The texts after `@@`, each a line to be found before the next."""
-    old_lines: list[str] = field(default_factory=list[str])
+    old_lines: list[str]
     """Context and removed lines, without terminators."""
-    new_lines: list[str] = field(default_factory=list[str])
+    new_lines: list[str]
     """Context and added lines, without terminators."""
-    context: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    context: list[tuple[int, int]]
     """Where each context line stands in `old_lines` and in `new_lines`."""
     end_of_file: bool = False
     """The old lines must be the last ones of the file."""
+
+    @classmethod
+    def without_lines(cls, line: int) -> Self:
+        return cls(line, [], [], [], [])
 
     @property
     def empty(self) -> bool:
@@ -72,8 +76,8 @@ class Hunk:
                 self.context.append((old_at, new_at))
                 old_at += 1
                 new_at += 1
-        self.old_lines += [line[1:] for line in lines if line[:1] != "+"]
-        self.new_lines += [line[1:] for line in lines if line[:1] != "-"]
+        self.old_lines.extend([line[1:] for line in lines if line[:1] != "+"])
+        self.new_lines.extend([line[1:] for line in lines if line[:1] != "-"])
 
 
 class UpdateFile(NamedTuple):
@@ -146,10 +150,10 @@ def _peel(lines: Sequence[str]) -> list[str] | None:
         return None
     begin, end = bare.index(_BEGIN), bare.index(_END)
     around = [*bare[:begin], *bare[end + 1 :]]
-    if begin > end or any(_LOOKS_LIKE_PATCH.match(line) for line in around):
+    if begin > end or any(line.startswith(_LOOKS_LIKE_PATCH) for line in around):
         return None
     # What stands in a quoted script has escapes in it that are not ours to undo.
-    if any(_QUOTED_SCRIPT.search(line) for line in bare[:begin]):
+    if any(re.search(_QUOTED_SCRIPT, line) for line in bare[:begin]):
         return None
     return list(lines[begin : end + 1])
 
@@ -260,7 +264,7 @@ class _Parser:
         last = hunks[-1] if hunks else None
         if bare == "@@" or bare.startswith("@@ "):
             if last is None or not last.empty:
-                last = Hunk(self._at)
+                last = Hunk.without_lines(self._at)
                 hunks.append(last)
             if header := bare[3:]:
                 last.headers.append(header)
@@ -271,9 +275,9 @@ class _Parser:
             if last is not None:
                 if last.empty:
                     raise _invalid("Update hunk does not contain any lines", self._at)
-                last.end_of_file = True
+                hunks[-1] = last._replace(end_of_file=True)
         else:
-            hunk = last or Hunk(self._at)
+            hunk = last or Hunk.without_lines(self._at)
             if line[:1] not in "-+ ":
                 raise self._unexpected(self._at, line) if hunk.empty else self._no_marker(line)
             hunk.add([line])

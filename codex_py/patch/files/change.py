@@ -4,16 +4,15 @@ A `FileChange` is the fate of one directory entry; an `Entry` is all that belong
 """
 
 import stat
-import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, StrEnum, auto
 from pathlib import Path
-from typing import Literal, TypeAlias
+from time import time as now
+from types import MappingProxyType
+from typing import Literal, NamedTuple, TypeAlias
 
 from codex_py.patch.files.handles import Status, join, split
 from codex_py.patch.files.modes import SUBMODULE, Kind
-from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
 
 Fate: TypeAlias = Kind | Literal["untouched", "removed"]
@@ -34,16 +33,9 @@ class Backup(Enum):
     """What was there is only set aside, until the patch is committed. It cannot be brought back later."""
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FileChange:
     """One directory entry, before and after. Contents of a symbolic link are where it leads."""
 
-    path: str
-    """As messages name it; absolute. Symbolic links are not followed."""
-    location: str
-    """Where it really is: absolute, and only the last name may be a symbolic link."""
-    before: Status | None
-    """Of the entry itself; None if there is none."""
     old: bytes | None = None
     """Contents before, once read; None if there were none, or they are not kept."""
     new: bytes | None = None
@@ -70,6 +62,14 @@ class FileChange:
     journal."""
     digest: str | None = None
     """Of new contents that are not kept, in an entry read back."""
+
+    def __init__(self, path: str, location: str, before: Status | None) -> None:
+        self.path = path
+        """As messages name it; absolute. Symbolic links are not followed."""
+        self.location = location
+        """Where it really is: absolute, and only the last name may be a symbolic link."""
+        self.before = before
+        """Of the entry itself; None if there is none."""
 
     @property
     def folder(self) -> str:
@@ -171,8 +171,7 @@ def where_written(files: Iterable[PatchedFile], changes: Iterable[FileChange]) -
     """The files, those of these changes without links in their paths."""
     places = {Path(change.path): Path(change.location) for change in changes}
     return [
-        replace(
-            file,
+        file._replace(
             path=places.get(file.path, file.path),
             move_to=file.move_to and places.get(file.move_to, file.move_to),
         )
@@ -193,8 +192,7 @@ class State(StrEnum):
     """Taken back, but for files that somebody has edited meanwhile."""
 
 
-@frozen
-class TurnOfEntry:
+class TurnOfEntry(NamedTuple):
     """The turn that an entry of the journal belongs to."""
 
     thread_id: str
@@ -216,30 +214,43 @@ class TurnOfEntry:
     """The two branches, if somebody else switched between them while files of `unsure` changed."""
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Entry:
     """A patch, a turn of a session, or an undo."""
 
-    changes: list[FileChange]
-    undoes: int | None = None
-    """The entry that this takes back; the newest, if there are several."""
-    obsolete: list[str] = field(default_factory=list[str])
-    """Directories to remove if nothing else is in them, the innermost first. One that is to become a file
-    has to be empty."""
-    made: list[str] = field(default_factory=list[str])
-    """Directories to make, if only to be empty, the outermost first. `commit` adds those that files need."""
-    modes: dict[str, int] = field(default_factory=dict[str, int])
-    """Permission bits of directories that it removes, or makes again as they were; others go by the umask."""
-    time: float = field(default_factory=time.time)
-    """When it was begun, seconds since the epoch."""
-    cwd: str = "/"
-    also_undoes: list[int] = field(default_factory=list[int])
-    """The other entries that this takes back."""
-    turn: TurnOfEntry | None = None
-    """None if this is a patch, or undoes something."""
-    number: int = 0
+    number = 0
     """In the journal, from 1."""
-    state: State = State.PREPARED
+    state = State.PREPARED
+
+    def __init__(
+        self,
+        changes: list[FileChange],
+        undoes: int | None = None,
+        *,
+        obsolete: Sequence[str] = (),
+        made: Sequence[str] = (),
+        modes: Mapping[str, int] = MappingProxyType({}),
+        time: float | None = None,
+        cwd: str = "/",
+        also_undoes: Sequence[int] = (),
+        turn: TurnOfEntry | None = None,
+    ) -> None:
+        self.changes = changes
+        self.undoes = undoes
+        """The entry that this takes back; the newest, if there are several."""
+        self.obsolete = list(obsolete)
+        """Directories to remove if nothing else is in them, the innermost first. One that is to become a file
+        has to be empty."""
+        self.made = list(made)
+        """Directories to make, if only to be empty, the outermost first. `commit` adds those that files need."""
+        self.modes = dict(modes)
+        """Permission bits of directories that it removes, or makes again as they were; others go by the umask."""
+        self.time = now() if time is None else time
+        """When it was begun, seconds since the epoch."""
+        self.cwd = cwd
+        self.also_undoes = list(also_undoes)
+        """The other entries that this takes back."""
+        self.turn = turn
+        """None if this is a patch, or undoes something."""
 
     @property
     def name(self) -> str:

@@ -13,7 +13,6 @@ import json
 import os
 import zlib
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,9 +23,8 @@ _MAGIC = b"codex-py-journal"
 _VERSION = 2
 _MAX_FIRST_LINE = 200
 _OF_ENTRY = ("cwd", "time", "undoes", "made", "modes", "obsolete")
-_READ_AS_WRITTEN = ("path", "mode", "temporary")
 _OF_CHANGE = (
-    *(*_READ_AS_WRITTEN, "folder", "name", "before", "owner"),
+    *("path", "mode", "temporary", "folder", "name", "before", "owner"),
     *("exists", "is_link", "kept", "aside"),
 )
 """Attributes that a header has by their names."""
@@ -49,7 +47,7 @@ def encoded(entry: Entry) -> list[bytes]:
     if entry.also_undoes:
         fields["also_undoes"] = entry.also_undoes
     if entry.turn is not None:
-        fields["turn"] = asdict(entry.turn)
+        fields["turn"] = entry.turn._asdict()
     header = json.dumps({**fields, "changes": changes}, separators=(",", ":")).encode()
     crc, size = 0, sum(map(len, contents))
     for data in contents:
@@ -161,17 +159,16 @@ def _read_change(header: dict[str, Any], store: str) -> FileChange:
     written = "link" if header["is_link"] else "file"
     backups = {"in_journal": Backup.STORE, "in_place": Backup.IN_PLACE}
     backup = next((backup for name, backup in backups.items() if header[name]), Backup.RECORD)
-    return FileChange(
-        **{name: header[name] for name in _READ_AS_WRITTEN},
-        location=join(header["folder"], header["name"]),
-        before=before and Status(*before),
-        owner=owner and (owner[0], owner[1]),
-        fate=written if header["exists"] else "removed",
-        backup=backup if header["kept"] else Backup.NONE,
-        # An absolute path stays what it is; the journal may have been moved.
-        aside=aside and os.path.join(store, aside),  # noqa: PTH118
-        digest=header.get("digest"),
-    )
+    location = join(header["folder"], header["name"])
+    change = FileChange(header["path"], location, before and Status(*before))
+    change.mode, change.temporary = header["mode"], header["temporary"]
+    change.owner = owner and (owner[0], owner[1])
+    change.fate = written if header["exists"] else "removed"
+    change.backup = backup if header["kept"] else Backup.NONE
+    # An absolute path stays what it is; the journal may have been moved.
+    change.aside = aside and os.path.join(store, aside)  # noqa: PTH118
+    change.digest = header.get("digest")
+    return change
 
 
 def digest(contents: bytes) -> str:

@@ -9,7 +9,8 @@ undone as one: what the newest left must be there, and what the oldest replaced 
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 
 from codex_py.errors import CodexError, PatchError
@@ -215,10 +216,11 @@ def _joined(undone: Sequence[Entry]) -> Iterator[tuple[FileChange, list[PatchedF
             last, edits = found[change.location]
             if _before(last) != _after(change):
                 edits.append(PatchedFile.of(Path(change.path), change.new, last.old))
+            joined = copy(last)
             if not change.exists and last.exists and last.mode is None:
                 # It has the mode of a file that was made anew.
-                last = replace(last, mode=permissions_by_umask(0o666))
-            joined = replace(last, before=change.before, old=change.old)
+                joined.mode = permissions_by_umask(0o666)
+            joined.before, joined.old = change.before, change.old
             found[change.location] = joined, edits
     yield from found.values()
 
@@ -229,7 +231,8 @@ def _as_it_is(change: FileChange, made: set[str], directories: Directories) -> F
     if before is not None and before.is_directory and change.location in made:
         # Made by the patch where a file was; it goes, and the file comes back.
         before = None
-    file = FileChange(change.path, change.location, before, fate="removed")
+    file = FileChange(change.path, change.location, before)
+    file.fate = "removed"
     if before is not None:
         file.old = directories.contents(change.location, before)
     return file

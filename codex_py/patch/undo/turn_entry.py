@@ -2,7 +2,6 @@
 
 import stat
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from codex_py.patch.diff.turn_diff import NetChanges
@@ -25,7 +24,7 @@ def turn_entry(net: NetChanges, folders: Sequence[str], turn: TurnOfEntry) -> En
             unkept[str(file.path)] = None
     # The outermost first.
     made = sorted({folder for folder in folders if Path(folder).is_dir()})
-    return Entry(known, made=made, turn=replace(turn, unkept=tuple(unkept)))
+    return Entry(known, made=made, turn=turn._replace(unkept=tuple(unkept)))
 
 
 def _change(file: PatchedFile) -> FileChange:
@@ -37,12 +36,8 @@ def _change(file: PatchedFile) -> FileChange:
         near = next(path for path in file.path.parents if path.is_dir()).stat()
         before = Status(0, 0, old_mode, len(file.old), 0, near.st_uid, near.st_gid)
     is_link = mode is not None and stat.S_ISLNK(mode)
-    return FileChange(
-        str(file.path),
-        str(file.path),
-        before,
-        old=file.old,
-        new=file.new,
-        mode=None if mode is None or is_link else stat.S_IMODE(mode),
-        fate="removed" if file.new is None else "link" if is_link else "file",
-    )
+    change = FileChange(str(file.path), str(file.path), before)
+    change.old, change.new = file.old, file.new
+    change.mode = None if mode is None or is_link else stat.S_IMODE(mode)
+    change.fate = "removed" if file.new is None else "link" if is_link else "file"
+    return change

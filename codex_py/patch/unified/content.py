@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from codex_py.errors import PatchError
 from codex_py.patch.files.change import FileChange
@@ -15,11 +16,9 @@ from codex_py.patch.unified.apply import apply_hunks
 from codex_py.patch.unified.binary import blob_name, patched_binary
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff, written_hunks
 from codex_py.patch.unified.target import REMOVING, Target
-from codex_py.protocol.frozen import frozen
 
 
-@frozen
-class ThreeWay:
+class ThreeWay(NamedTuple):
     """The functions that merging needs. Both may block, and are called before anything is written."""
 
     read_blob: Callable[[str], bytes | None]
@@ -64,8 +63,7 @@ def added(target: Target) -> Content:
     return new
 
 
-@frozen
-class Patcher:
+class Patcher(NamedTuple):
     """Applies diffs to contents; `strict`, `partial` and `three_way` are as for `plan_unified`."""
 
     findings: Findings

@@ -5,7 +5,7 @@ https://git-scm.com/docs/diff-format ("Generating patch text with -p").
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
 from typing import Literal, NamedTuple, TypeAlias
 
 from codex_py.errors import PatchError, PatchErrorKind
@@ -59,33 +59,33 @@ class BinaryHalf(NamedTuple):
     """Bytes of `data`, and of what the delta makes."""
 
 
-@dataclass(slots=True)
 class FileDiff:
     """The part of a diff that changes one file."""
 
-    line: int
-    """Of the diff, from 1."""
-    is_git: bool = False
-    """Began with `diff --git`."""
-    operation: Operation = "update"
-    old_name: str = ""
-    """As written, prefix included, quotes undone; that of the new file if there is no old one."""
-    new_name: str = ""
-    has_prefix: bool = True
-    """Names begin with `a/` and `b/`, or the like; those of renames and copies never do."""
-    old_mode: int | None = None
-    """As git writes it, file type included: 0o100644, 0o100755, 0o120000, 0o160000."""
-    new_mode: int | None = None
-    old_blob: str | None = None
-    """Hexadecimal, perhaps shortened: the git object that was changed."""
-    new_blob: str | None = None
-    hunks: list[DiffHunk] = field(default_factory=list[DiffHunk])
-    is_binary: bool = False
-    halves: list[BinaryHalf] = field(default_factory=list[BinaryHalf])
-    """Of a binary file: what makes the new contents, and what makes the old ones. Empty if the diff only says that
-    they differ."""
-    has_crlf: bool = False
-    """Every line of the diff itself ends in CRLF: it went through a program that makes it so."""
+    def __init__(self, line: int, *, is_git: bool = False, has_crlf: bool = False) -> None:
+        self.line = line
+        """Of the diff, from 1."""
+        self.is_git = is_git
+        """Began with `diff --git`."""
+        self.operation: Operation = "update"
+        self.old_name = ""
+        """As written, prefix included, quotes undone; that of the new file if there is no old one."""
+        self.new_name = ""
+        self.has_prefix = True
+        """Names begin with `a/` and `b/`, or the like; those of renames and copies never do."""
+        self.old_mode: int | None = None
+        """As git writes it, file type included: 0o100644, 0o100755, 0o120000, 0o160000."""
+        self.new_mode: int | None = None
+        self.old_blob: str | None = None
+        """Hexadecimal, perhaps shortened: the git object that was changed."""
+        self.new_blob: str | None = None
+        self.hunks: list[DiffHunk] = []
+        self.is_binary = False
+        self.halves: list[BinaryHalf] = []
+        """Of a binary file: what makes the new contents, and what makes the old ones. Empty if the diff only says
+        that they differ."""
+        self.has_crlf = has_crlf
+        """Every line of the diff itself ends in CRLF: it went through a program that makes it so."""
 
     @property
     def old_kind(self) -> Kind | None:
@@ -113,22 +113,20 @@ class FileDiff:
             "copy": "uncopy",
             "uncopy": "copy",
         }
-        return replace(
-            self,
-            operation=opposite.get(self.operation, self.operation),
-            old_name=self.new_name,
-            new_name=self.old_name,
-            old_mode=self.new_mode,
-            new_mode=self.old_mode,
-            old_blob=self.new_blob,
-            new_blob=self.old_blob,
-            hunks=[hunk.reversed() for hunk in self.hunks],
-            halves=self.halves[::-1] if len(self.halves) > 1 else [],
-        )
+        diff = copy(self)
+        diff.operation = opposite.get(self.operation, self.operation)
+        diff.old_name, diff.new_name = self.new_name, self.old_name
+        diff.old_mode, diff.new_mode = self.new_mode, self.old_mode
+        diff.old_blob, diff.new_blob = self.new_blob, self.old_blob
+        diff.hunks = [hunk.reversed() for hunk in self.hunks]
+        diff.halves = self.halves[::-1] if len(self.halves) > 1 else []
+        return diff
 
     def without_crlf(self) -> "FileDiff":
         """The diff as it was before its line ends became CRLF."""
-        return replace(self, hunks=[_without_crlf(hunk) for hunk in self.hunks])
+        diff = copy(self)
+        diff.hunks = [_without_crlf(hunk) for hunk in self.hunks]
+        return diff
 
 
 def written_hunks(hunks: Sequence[DiffHunk]) -> bytes:

@@ -7,7 +7,6 @@ names, nor names with ` b/` in them. The tests hold this reader against it.
 
 import os
 import re
-from dataclasses import dataclass
 from io import BytesIO
 from typing import NoReturn
 
@@ -16,30 +15,31 @@ from codex_py.patch.diff.names import git_names, header_name, unquoted
 from codex_py.patch.unified.binary import MAX_UNPACKED, read_half
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff
 
-_NO_FILE = re.compile(rb"(?:1970-01-01|1969-12-31) |\(nonexistent\)|\(revision 0\)")
-"""The time that `diff` and Subversion write for a file that is not there."""
+_NO_FILE = (b"1970-01-01 ", b"1969-12-31 ", b"(nonexistent)", b"(revision 0)")
+"""How the time begins that `diff` and Subversion write for a file that is not there."""
 _INDEX = re.compile(rb"([0-9a-f]{4,64})\.\.([0-9a-f]{4,64})(?: (\d{6}))?")
 _DEV_NULL = b"/dev/null"
 _RANGE = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
-_BINARY = re.compile(rb"(?:GIT binary patch|Binary files (?:.* )?differ)\s*$")
+_BINARY = rb"(?:GIT binary patch|Binary files (?:.* )?differ)\s*$"
 _NO_BODY = re.compile(rb"[^-+ ]")
 _MARKS = b" +-\\\r\n"
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class _Header:
     """The lines of a file before its first hunk, as far as they are read."""
 
-    diff: FileDiff
-    """The file, as far as these lines describe it; `file` completes it."""
-    names: tuple[bytes, bytes] | None = None
-    """Of the `diff --git` line."""
     old: tuple[bytes, bytes] | None = None
     """Name and time stamp of the `---` line, as is `new` of the `+++` line."""
     new: tuple[bytes, bytes] | None = None
     bare_old: bytes | None = None
     """Of a rename or a copy, without a prefix."""
     bare_new: bytes | None = None
+
+    def __init__(self, diff: FileDiff, names: tuple[bytes, bytes] | None = None) -> None:
+        self.diff = diff
+        """The file, as far as these lines describe it; `file` completes it."""
+        self.names = names
+        """Of the `diff --git` line."""
 
     def extended(self, line: bytes) -> None:
         """Take one of git's extended header lines; others are passed over."""
@@ -94,7 +94,7 @@ class _Header:
         (old_name, old_stamp), (new_name, new_stamp) = self.old, self.new
         is_alone = len(hunks) == 1 and not diff.is_git
         is_new, is_gone = (
-            is_alone and not lines and _NO_FILE.match(stamp)
+            is_alone and not lines and stamp.startswith(_NO_FILE)
             for lines, stamp in ((hunks[0].old, old_stamp), (hunks[0].new, new_stamp))
         )
         if old_name == _DEV_NULL or is_new:
@@ -161,7 +161,7 @@ class _Reader:
         elif line.startswith((b"@@@ ", b"diff --cc ", b"diff --combined ")):
             _refuse("combined diffs, which git makes of merges, cannot be applied", at + 1)
         elif header is not None and not header.diff.hunks:
-            if _BINARY.match(line):
+            if re.match(_BINARY, line):
                 header.diff.is_binary = True
                 if line.startswith(b"GIT") and not self._cut_short:
                     return self._halves(header.diff, at + 1)

@@ -297,11 +297,15 @@ def test_changes_say_what_becomes_of_each_file(tmp_path: Path):
         *("*** Update File: mod", "-mod", "+3", "*** Update File: mod", "-3", "+4"),
         *("*** Update File: old", "*** Move to: target", "-old", "+5", "*** Delete File: gone"),
     )
+    mode = (tmp_path / "mod").stat().st_mode
+    target = tmp_path / "target"
     assert planned.changes == [
-        PatchedFile(tmp_path / "over", "add", None, b"over\n", b"1\n"),
-        PatchedFile(tmp_path / "mod", "update", None, b"mod\n", b"4\n"),
-        PatchedFile(tmp_path / "old", "update", tmp_path / "target", b"old\n", b"5\n", b"target\n"),
-        PatchedFile(tmp_path / "gone", "delete", None, b"gone\n", None),
+        PatchedFile(tmp_path / "over", "add", None, b"over\n", b"1\n", None, mode, mode),
+        PatchedFile(tmp_path / "mod", "update", None, b"mod\n", b"4\n", None, mode, mode),
+        PatchedFile(
+            *(tmp_path / "old", "update", target, b"old\n", b"5\n", b"target\n"), *(mode,) * 3
+        ),
+        PatchedFile(tmp_path / "gone", "delete", None, b"gone\n", None, None, mode),
     ]
 
 

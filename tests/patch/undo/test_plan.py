@@ -117,10 +117,11 @@ def test_the_changes_of_an_undo_can_be_shown_first(journal: Journal):
     patch(journal, "*** Update File: a", "-1", "+x", "*** Delete File: b", "*** Add File: c")
     plan = plan_undo(journal)
     assert plan.entry.number == 1
+    mode = (journal.cwd / "a").stat().st_mode
     assert plan.changes == [
-        PatchedFile(journal.cwd / "a", "update", None, b"x\n", b"1\n"),
-        PatchedFile(journal.cwd / "b", "add", None, None, b"2\n"),
-        PatchedFile(journal.cwd / "c", "delete", None, b"", None),
+        PatchedFile(journal.cwd / "a", "update", None, b"x\n", b"1\n", None, mode, mode),
+        PatchedFile(journal.cwd / "b", "add", None, None, b"2\n", None, None, mode),
+        PatchedFile(journal.cwd / "c", "delete", None, b"", None, None, mode),
     ]
 
 

@@ -316,7 +316,7 @@ def test_a_file_is_not_merged_where_the_diff_fits_or_its_blob_is_unknown(tmp_pat
     apply(text, tmp_path, three_way=ThreeWay({"abc1234": b"x\n"}.get, merge))
     assert tree(tmp_path) == {"f": b"2\n"}
     with pytest.raises(PatchError):
-        apply(text, tmp_path, three_way=ThreeWay(lambda _: None, merge))
+        apply(text, tmp_path, three_way=ThreeWay(dict[str, bytes]().get, merge))
 
 
 @pytest.mark.timeout(10)

@@ -24,18 +24,18 @@ PLAIN = "--- f.orig\t2020-01-01 10:00:00\n+++ f\t2020-01-02 10:00:00\n@@ -1,3 +1
 
 
 def test_a_plain_diff_is_read():
-    assert one(PLAIN) == FileDiff(
-        line=1,
-        operation="update",
-        old_name="f.orig",
-        new_name="f",
-        is_git=False,
-        has_prefix=True,
-        old_mode=None,
-        new_mode=None,
-        old_blob=None,
-        new_blob=None,
-        hunks=[
+    assert vars(one(PLAIN)) == {
+        "line": 1,
+        "operation": "update",
+        "old_name": "f.orig",
+        "new_name": "f",
+        "is_git": False,
+        "has_prefix": True,
+        "old_mode": None,
+        "new_mode": None,
+        "old_blob": None,
+        "new_blob": None,
+        "hunks": [
             DiffHunk(
                 line=3,
                 old_start=1,
@@ -47,10 +47,10 @@ def test_a_plain_diff_is_read():
                 trailing=1,
             ),
         ],
-        is_binary=False,
-        halves=[],
-        has_crlf=False,
-    )
+        "is_binary": False,
+        "halves": [],
+        "has_crlf": False,
+    }
 
 
 def test_text_around_a_diff_is_passed_over():

@@ -79,9 +79,12 @@ def test_a_patch_is_applied_and_announced(tmp_path: Path):
         ),
     )
     done = FileChange(id=item.id, changes=item.changes, status="completed", diff=item.diff)
+    mode = (tmp_path / "new").stat().st_mode
     patched = FilesPatched(
         [
-            PatchedFile(tmp_path / "old", "update", tmp_path / "new", b"1\n", b"2\n"),
+            PatchedFile(
+                *(tmp_path / "old", "update", tmp_path / "new", b"1\n", b"2\n", None), *(mode, mode)
+            ),
             PatchedFile(tmp_path / "added", "add", None, None, b"x\n"),
         ]
     )
