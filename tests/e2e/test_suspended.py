@@ -1,5 +1,6 @@
 """Approvals that outlive the run: `exec --on-approval suspend`, then `exec resume --approve` or `--deny`."""
 
+import asyncio
 import json
 import os
 import signal
@@ -9,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from codex_py.app.approval_file import ApprovalFile
+from codex_py.errors import OptionError
+from codex_py.protocol.approval import AbsentApprover, ApprovalRequest, ReviewDecision
 from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_reasoning
 from tests.support.hooks import DONE, command, specific
 from tests.support.hooks import configure as configure_hooks
@@ -329,3 +333,18 @@ def test_people_are_told_how_to_go_on(place: Workplace) -> None:
     assert done.returncode == 8
     assert f"--approve {file}" in done.stderr.decode()
     assert environment(place.home)  # the bare one has no key
+
+
+def test_the_call_of_a_subagent_cannot_wait() -> None:
+    request = ApprovalRequest("command", "id", Path("/"), agent="Ada")
+    answer = asyncio.run(AbsentApprover().review(request))
+    assert answer.decision is ReviewDecision.DENIED
+
+
+def test_an_approval_is_used_once_by_whoever_comes_first(tmp_path: Path) -> None:
+    file = ApprovalFile(
+        id="a1", session="s", cwd="/", call={}, question={}, history={}, expires="2999-01-01"
+    )
+    file.use(tmp_path)
+    with pytest.raises(OptionError, match="a1 was used already"):
+        file.use(tmp_path)
