@@ -8,7 +8,6 @@ from codex_py.command_line.parser import CommandParser
 from codex_py.command_line.target import SessionTarget, exec_target, terminal_target
 from codex_py.errors import UsageError
 
-REVIEW = "`codex-py exec review` is not there yet; `codex-py help` lists what is"
 THREAD = "0199a213-81c0-7800-8aa1-bbab2a035a53"
 
 
@@ -211,8 +210,8 @@ def test_words_after_exec_say_what_to_work_on(argv: list[str], expected: Session
         (["resume", "--last", "a", "b"], "unexpected argument 'b'; put quotes around the prompt"),
         (["--last", "hi"], "--last and --all belong to `exec resume` and `exec fork`"),
         (["fork"], "say which session to fork: its id, its name, or --last"),
-        (["review", "--base", "main"], REVIEW),
-        (["--json", "review"], REVIEW),
+        (["--base", "main", "hi"], "--base belongs to `codex-py review`"),
+        (["--fail-on", "p1", "hi"], "--fail-on p1 belongs to `codex-py review`"),
         (
             ["--enable", "gols"],
             "Unknown feature flag: gols. Did you mean goals? `codex-py features list` shows all.",
