@@ -56,7 +56,7 @@ COMMANDS = (
     Command("fork [SESSION]", "Go on with a copy of a session", TERMINAL, own_options=False),
     Command(
         "exec, e [resume|fork|review]",
-        "Work on one prompt, in a new session or an earlier one",
+        "Work on one prompt, in a new or earlier session",
         "frontends.exec.command",
         own_options=False,
     ),

@@ -149,7 +149,13 @@ def test_under_never_what_may_change_things_does_not_run(tmp_path: Path) -> None
     assert events[2:] == [
         ItemStarted(item("fails", id="item_1")),
         ItemCompleted(failed),
-        CallDenied("mcp__fails__fails", text, "a tool of an MCP server needs an approval", allow),
+        CallDenied(
+            "mcp__fails__fails",
+            text,
+            "a tool of an MCP server needs an approval",
+            allow,
+            "ApprovalDenied",
+        ),
     ]
 
 
