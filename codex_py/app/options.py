@@ -83,6 +83,8 @@ class SessionOptions:
     """Writable roots besides those of the configuration; absolute."""
     record: Path | None = None
     """Write the exchange with the model to this tape."""
+    bundle: Callable[[str], None] | None = None
+    """Gets the change bundle of each completed turn, see `patch.bundle`. What it raises fails the turn."""
     replay: Path | None = None
     """Answer from this tape instead of the provider."""
     transport: Any = None

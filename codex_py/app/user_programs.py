@@ -153,8 +153,8 @@ def _is_usable_shell(shell: str) -> bool:
 
 
 def secret_names(config: Config) -> set[str]:
-    """The variables that hold keys for the configured providers or for MCP servers."""
-    names = {"CODEX_API_KEY", "OPENAI_API_KEY", APPROVAL_KEY}
+    """The variables that hold keys: for the configured providers, for MCP servers, for signatures."""
+    names = {"CODEX_API_KEY", "OPENAI_API_KEY", APPROVAL_KEY, "CODEX_PY_BUNDLE_KEY"}
     for name in (
         config.model_provider,
         *config.model_providers,

@@ -178,6 +178,7 @@ class Arguments:
     image: Annotated[Sequence[str], option("-i", "--image", nargs="+", action="extend")] = ()
     output_schema: Annotated[str | None, option("--output-schema")] = None
     output_last_message: Annotated[str | None, option("-o", "--output-last-message")] = None
+    bundle: Annotated[str | None, option("--bundle")] = None
     json: Annotated[bool, flag("--json")] = False
     experimental_json: Annotated[bool, flag("--experimental-json")] = False
     """The spelling of the SDKs of Codex; `json` is set too."""
@@ -307,7 +308,8 @@ def _check_best_of(arguments: Arguments) -> None:
         raise UsageError("--best-of is for new sessions of `codex-py exec`")
     if not arguments.best_of or arguments.jobs == 0:
         raise UsageError("--best-of and --jobs take whole numbers from 1")
-    if arguments.record or arguments.replay or arguments.worktree is not None:
-        raise UsageError("--best-of goes with none of --worktree, --record and --replay")
+    files = arguments.record or arguments.replay or arguments.bundle
+    if files or arguments.worktree is not None:
+        raise UsageError("--best-of goes with none of --worktree, --record, --replay and --bundle")
     if arguments.on_approval == "suspend":
         raise UsageError("--best-of goes with no approvals: nobody resumes an attempt")

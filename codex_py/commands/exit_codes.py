@@ -15,8 +15,8 @@ MEANINGS: Final[dict[int, str]] = {
     ExitCode.USAGE: "the command line is wrong: an option; a folder or file that it names, or"
     " the session to go on with; no prompt,"
     " or one that cannot fit into the model's window",
-    ExitCode.GATE: "a gate failed; a hook, or another extension, let no prompt go to the"
-    " model, or still refused the result after its last round",
+    ExitCode.GATE: "a gate failed, also in the run that made a change bundle; a hook, or another"
+    " extension, let no prompt go to the model, or still refused the result after its last round",
     ExitCode.SCHEMA: "the final answer breaks `--output-schema`",
     ExitCode.DENIED: "something was refused, with `--fail-on denied`",
     ExitCode.SANDBOX: "nothing on this machine can hold a command (`codex-py sandbox`), or the"
@@ -27,7 +27,8 @@ MEANINGS: Final[dict[int, str]] = {
     " same call ten times in a row",
     ExitCode.BUDGET: "`--max-tokens` or `--max-cost` is reached",
     ExitCode.WALL_CLOCK: "`--max-time` is up",
-    ExitCode.INPUT: "there is no patch in what was given, or a damaged one; the session to import is damaged",
+    ExitCode.INPUT: "there is no patch in what was given, or a damaged one; a change bundle is damaged, or not"
+    " signed with the key; the session to import is damaged",
     ExitCode.UNAVAILABLE: "the provider cannot be reached, or answers with a server error",
     ExitCode.TEMPORARY: "the provider asks to try later",
     ExitCode.AUTHENTICATION: "there is no key, or the provider refuses it",

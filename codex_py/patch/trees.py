@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +16,14 @@ _SUBMODULE = 0o160000
 
 
 @contextmanager
-def aside(git: Git, top: Path, *, keeps_objects: bool = False) -> Generator[Git]:
-    """A git with a copy of the index. Unless it `keeps_objects`, new ones are in a folder that goes at the end."""
-    with TemporaryDirectory(prefix="codex-py-git.") as folder:
+def aside(
+    git: Git, top: Path, *, keeps_objects: bool = False, within: Path | None = None
+) -> Generator[Git]:
+    """A git with a copy of the index. Unless it `keeps_objects`, new ones are in a folder that goes at the end.
+
+    That folder, and the index, are made `within` another one, or where temporary files are.
+    """
+    with TemporaryDirectory(prefix="codex-py-git.", dir=within) as folder:
         index, objects = Path(folder, "index"), Path(folder, "objects")
         objects.mkdir()
         paths = git.output(top, "rev-parse", "--git-path", "index", "--git-path", "objects")
@@ -33,9 +38,12 @@ def aside(git: Git, top: Path, *, keeps_objects: bool = False) -> Generator[Git]
         yield replace(git, variables={**git.variables, **variables})
 
 
-def work_tree(git: Git, top: Path) -> str:
+def work_tree(git: Git, top: Path, left_out: Callable[[str], bool] = lambda _: False) -> str:
     """Write a git tree of all files but ignored ones, submodules and repositories. Returns its id; the index is that
     tree then.
+
+    Args:
+        left_out: true for the name of a further file that is not looked at.
 
     Raises:
         CodexError: git fails, as it does while a merge has conflicts.
@@ -44,7 +52,8 @@ def work_tree(git: Git, top: Path) -> str:
     gone = git.names(top, *differing, "--diff-filter=D")
     changed = git.names(top, *differing, "--diff-filter=d")
     new = git.names(top, "ls-files", "-z", "--others", "--exclude-standard")
-    files = [*changed, *(name for name in new if not name.endswith("/"))]
+    found = [*changed, *(name for name in new if not name.endswith("/"))]
+    files = [name for name in found if not left_out(name)]
     # A file may be gone because its folder has become another file.
     for names, *words in ((gone, "--force-remove"), (files, "--add", "--replace")):
         stdin = b"".join(os.fsencode(name) + b"\0" for name in names)

@@ -418,7 +418,7 @@ def test_worktrees_can_be_elsewhere(place: Workplace, tmp_path: Path) -> None:
         (
             ("--best-of", "2", "--worktree"),
             2,
-            "--best-of goes with none of --worktree, --record and --replay",
+            "--best-of goes with none of --worktree, --record, --replay and --bundle",
         ),
         (("--best-of", "2", "--vary", "model"), 2, "--vary: write KEY=VALUE,VALUE, not 'model'"),
         (

@@ -46,6 +46,11 @@ def _has_agents(setup: SessionSetup) -> bool:
 _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], str]] = (
     # The outermost: it sees each call from its start to its end.
     (lambda setup: setup.options.suspension, "codex_py.app.features.suspension:SuspendedApprovals"),
+    # Around all that may change files.
+    (
+        lambda setup: setup.options.bundle is not None and setup.options.parent is None,
+        "codex_py.app.features.change_bundle:ChangeBundle",
+    ),
     (
         lambda setup: (
             setup.config.features.get("skills") is not False

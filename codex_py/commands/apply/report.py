@@ -33,9 +33,14 @@ class Report:
         self._notes: list[str] = []
         self._shows_progress = False
 
-    def found(self, patch: Detected, given: PatchInput) -> None:
+    def found(
+        self, patch: Detected, given: PatchInput, bundle: Mapping[str, Any] | None = None
+    ) -> None:
+        """`bundle`: the fields of the change bundle that it came in."""
         self._shows_progress = os.isatty(2) and len(given.data) > _LONG_BYTES
         self._facts = {"format": patch.kind, "found": patch.found, "source": given.source}
+        if bundle is not None:
+            self._facts["bundle"] = bundle
         self._tell(f"Found {patch.found} in {given.source}.")
 
     def progress(self, doing: str) -> None:

@@ -8,10 +8,11 @@ from typing import Annotated, Literal, NamedTuple
 
 from codex_py.command_line.parser import OneOf, flag, option, parse_options, working_folder
 from codex_py.command_line.stopping import Stopped, raise_when_stopped
-from codex_py.commands.apply.input import patch_input, patching
+from codex_py.commands.apply.input import PatchInput, patch_input, patching
 from codex_py.commands.apply.report import Report
 from codex_py.config.paths import codex_home, project_root
 from codex_py.errors import CodexError, ExitCode, PatchError, UsageError
+from codex_py.patch.bundle import Bundle, bundle_key, is_bundle, read_bundle
 from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.journal import Journal
@@ -44,6 +45,7 @@ class _Options(NamedTuple):
     strict: Annotated[bool, flag("--strict")] = False
     three_way: Annotated[bool, flag("-3", "--3way")] = False
     partial: Annotated[bool, flag("--partial")] = False
+    force: Annotated[bool, flag("--force")] = False
     json: Annotated[bool, flag("--json")] = False
     convert: Annotated[
         Literal["envelope", "unified"] | None,
@@ -63,7 +65,7 @@ def run_apply(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     options = parse_options(_Options, argv)
     if options.convert:
         options.refuse(
-            "check directory strip strict three_way partial json",
+            "check directory strip strict three_way partial force json",
             "does not go with --convert, which changes nothing",
         )
         if options.reverse and options.convert == "envelope":
@@ -82,8 +84,12 @@ def _apply(options: _Options, environment: Mapping[str, str], report: Report) ->
     given = patch_input(options.file, cwd, environment)
     is_written = False
     try:
-        found = detect(given.data)
-        report.found(found, given)
+        found, bundle = _found(given, options, environment)
+        report.found(found, given, bundle.facts if bundle else None)
+        if bundle is not None:
+            # Its names begin at the top of the work tree.
+            cwd = project_root(cwd, (".git",)) or cwd
+            options = options._replace(strip=1, strict=not options.three_way)
         if found.kind == "envelope":
             if options.reverse and not options.convert:
                 raise UsageError(
@@ -102,7 +108,7 @@ def _apply(options: _Options, environment: Mapping[str, str], report: Report) ->
                 report.note(sentence)
         report.progress("Checking the patch …")
         plan = _plan(found, base, cwd, options, environment)
-        _refuse_outside(plan, cwd)
+        _refuse_wrong_files(plan, cwd, None if options.three_way else bundle)
         if options.check:
             return report.fitting(plan, cwd, None, [])
         report.progress("Writing the files …")
@@ -120,6 +126,21 @@ def _apply(options: _Options, environment: Mapping[str, str], report: Report) ->
             # It fits, and failed when it was written.
             error.exit_code = ExitCode.TURN_FAILED
         raise error
+
+
+def _found(
+    given: PatchInput, options: _Options, environment: Mapping[str, str]
+) -> tuple[Detected, Bundle | None]:
+    """The patch, and the bundle that it came in."""
+    if not is_bundle(given.data):
+        options.refuse("force", "is for change bundles, and this is none")
+        return detect(given.data), None
+    options.refuse("reverse strip directory partial", "does not go with a change bundle")
+    bundle = read_bundle(given.data, bundle_key(environment))
+    if bundle.failed_gates and not (options.force or options.convert):
+        reason = f"gates failed in the run that made the bundle: {', '.join(bundle.failed_gates)}"
+        raise CodexError(f"{reason}; see --force", code="gates", exit_code=ExitCode.GATE)
+    return Detected("unified", bundle.diff, f"a change bundle, {bundle.summary},"), bundle
 
 
 def _converted(found: Detected, cwd: Path, options: _Options) -> str:
@@ -155,7 +176,9 @@ def _plan(
     return plan
 
 
-def _refuse_outside(plan: PatchPlan, root: Path) -> None:
+def _refuse_wrong_files(plan: PatchPlan, root: Path, bundle: Bundle | None) -> None:
+    if bundle is not None:
+        bundle.refuse_other_files(plan.changes, root)
     if refused := plan.refused(writable_under([root])):
         names = ", ".join(map(str, refused[:_MAX_NAMED]))
         more = f" and {len(refused) - _MAX_NAMED} more" if len(refused) > _MAX_NAMED else ""

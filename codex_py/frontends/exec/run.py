@@ -71,7 +71,13 @@ class ExecRun:
         schema, message = arguments.output_schema, arguments.output_last_message
         self.schema = load_schema(Path(schema)) if schema is not None else None
         root = self.config.project_root or self.config.cwd
-        self.message_file = LastMessageFile(Path(message), root) if message is not None else None
+        self.message_file = None
+        if message is not None:
+            self.message_file = OutputFile(Path(message), root, "the last message")
+        self._bundle_file = None
+        if arguments.bundle is not None:
+            # One of an earlier run must not be taken for that of this one.
+            self._bundle_file = OutputFile(Path(arguments.bundle), root, "the bundle", empty=True)
         self.arguments, self.target, self.environment = arguments, target, environment
         self.prompt, self.stdout, self.stderr = prompt, OutputStream(1), stderr
         self.interruption = Interruption()
@@ -203,6 +209,7 @@ class ExecRun:
             add_dirs=self._add_dirs,
             record=Path(arguments.record).absolute() if arguments.record else None,
             replay=Path(arguments.replay).absolute() if arguments.replay else None,
+            bundle=None if self._bundle_file is None else self._bundle_file.write,
             ignore_rules=arguments.ignore_rules,
             bypass_hook_trust=arguments.bypass_hook_trust,
             suspension=self._suspension,
@@ -261,25 +268,29 @@ class JsonLines:
             self._stream.write(line + b"\n")
 
 
-class LastMessageFile:
-    """The file. It is opened before the first request, so that a path that cannot be written costs nothing.
+class OutputFile:
+    """A file for a result. It is opened before the first request, so that a path that cannot be written costs nothing.
 
-    It keeps its contents until `write`, so it still has them if the turn fails.
+    Unless it is emptied, it keeps its contents until `write`, so it still has them if the turn fails.
 
     Args:
         root: absolute. A path in this folder must not lead out of it.
+        what: names the result in errors.
 
     Raises:
         CodexError: the file cannot be opened for writing, or leads out of `root`.
     """
 
-    def __init__(self, path: Path, root: Path) -> None:
+    def __init__(self, path: Path, root: Path, what: str, *, empty: bool = False) -> None:
         self.path = path
+        self._what = what
         try:
             real_path(path.absolute(), root)
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            if empty:
+                self._empty()
         except OSError as error:
-            raise _failure(path, error, ExitCode.USAGE) from error
+            raise self._failure(error, ExitCode.USAGE) from error
 
     def write(self, text: str) -> None:
         """Replace the contents by the text, without a further newline. Call it once.
@@ -288,17 +299,19 @@ class LastMessageFile:
             CodexError: it cannot be written.
         """
         try:
-            if stat.S_ISREG(os.fstat(self._fd).st_mode):
-                os.ftruncate(self._fd, 0)
+            self._empty()
             with os.fdopen(self._fd, "wb") as file:
                 file.write(text.encode(errors="replace"))
         except OSError as error:
-            raise _failure(self.path, error, ExitCode.TURN_FAILED) from error
+            raise self._failure(error, ExitCode.TURN_FAILED) from error
 
+    def _empty(self) -> None:
+        if stat.S_ISREG(os.fstat(self._fd).st_mode):
+            os.ftruncate(self._fd, 0)
 
-def _failure(path: Path, error: OSError, exit_code: ExitCode) -> CodexError:
-    return CodexError(
-        f"Failed to write the last message to {str(path)!r}: {error.strerror}",
-        code="output_file",
-        exit_code=exit_code,
-    )
+    def _failure(self, error: OSError, exit_code: ExitCode) -> CodexError:
+        return CodexError(
+            f"Failed to write {self._what} to {str(self.path)!r}: {error.strerror}",
+            code="output_file",
+            exit_code=exit_code,
+        )

@@ -6,12 +6,12 @@ deltas https://git-scm.com/docs/pack-format ("Deltified representation").
 """
 
 import base64
-import hashlib
 import re
 import zlib
 from collections.abc import Sequence
 
 from codex_py.errors import PatchError
+from codex_py.patch.blobs import NAME_LENGTHS, blob_name
 from codex_py.patch.unified.hunks import BinaryHalf, FileDiff
 
 MAX_UNPACKED = 512 * 1024 * 1024
@@ -21,9 +21,6 @@ _START = re.compile(rb"(literal|delta) (\d{0,10})\s*$")
 _LENGTHS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 """The first letter of a line says how many bytes it stands for, from 1."""
 _DAMAGED = "the binary contents are damaged"
-_MAX_SHIFT = 70
-_HASHES = {40: "sha1", 64: "sha256"}
-"""By the length of a full name."""
 
 
 def read_half(lines: Sequence[bytes], at: int, room: int) -> tuple[BinaryHalf, int] | None:
@@ -47,7 +44,7 @@ def read_half(lines: Sequence[bytes], at: int, room: int) -> tuple[BinaryHalf, i
     try:
         data = b"" if size > room else unpacker.decompress(b"".join(packed), size + 1)
         made = _sizes(data)[1] if start[1] == b"delta" and data else 0
-    except (zlib.error, IndexError, ValueError):
+    except (zlib.error, IndexError):
         raise _damaged(first) from None
     if size + made > room:
         reason = f"its binary contents are longer than {MAX_UNPACKED >> 20} MB together"
@@ -64,7 +61,7 @@ def patched_binary(diff: FileDiff, old: bytes, path: str) -> bytes:
         PatchError: of kind `match`: it was made for other contents. Of kind `parse`: it is damaged.
     """
     old_name, new_name = diff.old_blob or "", diff.new_blob or ""
-    if len(old_name) not in _HASHES or len(new_name) != len(old_name):
+    if len(old_name) not in NAME_LENGTHS or len(new_name) != len(old_name):
         raise diff.refusal(
             f"{path}: binary contents can be changed only if the `index` line has full names: "
             "`git diff --binary` writes them"
@@ -85,13 +82,6 @@ def patched_binary(diff: FileDiff, old: bytes, path: str) -> bytes:
     return new
 
 
-def blob_name(data: bytes, length: int) -> str:
-    """The name that git gives contents, of 40 or 64 characters."""
-    found = hashlib.new(_HASHES[length], b"blob %d\0" % len(data), usedforsecurity=False)
-    found.update(data)
-    return found.hexdigest()
-
-
 def _bytes_of(text: bytes, line: int) -> bytes:
     length = _LENGTHS.find(text[:1]) + 1
     try:
@@ -106,15 +96,13 @@ def _bytes_of(text: bytes, line: int) -> bytes:
 def _sizes(delta: bytes) -> tuple[int, int, int]:
     """The lengths of the contents that a delta is for and of those that it makes; and where its commands begin."""
     sizes, at = [0, 0], 0
+    # Nobody has files whose lengths take more.
+    head = delta[:20]
     for number in range(2):
         shift = 0
-        while True:
-            sizes[number] |= (delta[at] & 127) << shift
+        while not shift or head[at - 1] > 127:
+            sizes[number] |= (head[at] & 127) << shift
             shift, at = shift + 7, at + 1
-            if shift > _MAX_SHIFT:
-                raise ValueError
-            if delta[at - 1] < 128:
-                break
     return sizes[0], sizes[1], at
 
 

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codex_py.errors import PatchError
+from codex_py.patch.blobs import blob_name
 from codex_py.patch.files.change import FileChange
 from codex_py.patch.files.modes import Kind, permissions_by_umask
 from codex_py.patch.files.tree import Content
 from codex_py.patch.plan import Rejected
 from codex_py.patch.report import Findings, Reject
 from codex_py.patch.unified.apply import apply_hunks
-from codex_py.patch.unified.binary import blob_name, patched_binary
+from codex_py.patch.unified.binary import patched_binary
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff, written_hunks
 from codex_py.patch.unified.target import REMOVING, Target
 

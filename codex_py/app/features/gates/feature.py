@@ -92,7 +92,7 @@ class Gates:
             before_stop=before_stop,
             max_rounds=self._settings.verify_tries,
             before_request=before_request,
-            turn_facts=self._turn_facts,
+            turn_facts=self.turn_facts,
             sink=self._watch,
         )
 
@@ -167,7 +167,8 @@ class Gates:
             case _:
                 pass
 
-    def _turn_facts(self) -> Mapping[str, Any]:
+    def turn_facts(self) -> Mapping[str, Any]:
+        """See `Extension.turn_facts`."""
         found = {kind: self._failures.get(kind) for kind in self._settings.fail_on}
         gates = [*self._judged, *(Gate(f"fail-on {kind}", why) for kind, why in found.items())]
         codes = [_EXIT_CODES[kind] for kind, why in found.items() if why is not None]

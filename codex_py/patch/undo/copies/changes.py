@@ -28,7 +28,7 @@ class Changes(NamedTuple):
 
 def changes_between(store: Store, old: Snapshot, new: Snapshot) -> Changes:
     """The differences between two copies, without the files that this process writes. Raises a `SnapshotError`."""
-    root, own = store.root, _open_for_writing()
+    root, own = store.root, open_for_writing()
     unkept = {name for name, _ in set(old.unkept.items()) ^ set(new.unkept.items())}
     found, folders = _differences(store, old, new)
     found |= _with_new_modes(store, old, new, found)
@@ -39,7 +39,7 @@ def changes_between(store: Store, old: Snapshot, new: Snapshot) -> Changes:
         if any(mode and name not in blobs for mode, name in sides):
             unkept.add(path)
             continue
-        if _identity(root / path) in own:
+        if identity(root / path) in own:
             continue
         # git keeps one of the permission bits.
         old_mode, new_mode = (
@@ -52,7 +52,7 @@ def changes_between(store: Store, old: Snapshot, new: Snapshot) -> Changes:
         file = PatchedFile.of(root / path, before, after, old_mode=old_mode, new_mode=new_mode)
         files.append(file)
     paths = [root / path for path in sorted(unkept)]
-    return Changes(files, folders, [str(path) for path in paths if _identity(path) not in own])
+    return Changes(files, folders, [str(path) for path in paths if identity(path) not in own])
 
 
 def _differences(store: Store, old: Snapshot, new: Snapshot) -> tuple[dict[str, _Sides], list[str]]:
@@ -92,7 +92,7 @@ def _with_new_modes(
     return found
 
 
-def _open_for_writing() -> set[tuple[int, int]]:
+def open_for_writing() -> set[tuple[int, int]]:
     """The files that this process writes, such as a log that its output leads to. None are known without `/dev/fd`."""
     found: set[tuple[int, int]] = set()
     with suppress(OSError):
@@ -105,7 +105,7 @@ def _open_for_writing() -> set[tuple[int, int]]:
     return found
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def identity(path: Path) -> tuple[int, int] | None:
     with suppress(OSError):
         status = path.lstat()
         return status.st_dev, status.st_ino

@@ -1,0 +1,97 @@
+"""`exec --bundle FILE`: writes what a turn has changed as a change bundle; see `patch.bundle`.
+
+It compares the work tree before the turn with that after it, so whatever changed a file counts.
+"""
+
+import asyncio
+import hashlib
+import os
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import ExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from codex_py.app.features.gates.feature import Gates
+from codex_py.app.options import SessionSetup
+from codex_py.config.paths import project_root
+from codex_py.errors import UsageError
+from codex_py.patch.bundle import bundle_key, written_bundle
+from codex_py.patch.git import Git, find_git
+from codex_py.patch.trees import aside, diff_between, work_tree
+from codex_py.patch.undo.copies.changes import identity, open_for_writing
+from codex_py.programs import programs_outside
+from codex_py.protocol.extension import Extension, Thread, TurnStart
+from codex_py.version import __version__
+
+
+class ChangeBundle:
+    """Raises a `CodexError`: the session is in no git repository, git is not installed, or the key is too short."""
+
+    def __init__(self, setup: SessionSetup) -> None:
+        home, cwd = setup.config.home, setup.config.cwd
+        root = project_root(cwd, (".git",))
+        if root is None:
+            raise UsageError(f"--bundle: {cwd} is in no git repository")
+        self._top: Path = root
+        self._git = find_git(programs_outside(home, setup.environment, root), setup.environment)
+        self._key = bundle_key(setup.environment)
+        self._setup = setup
+
+    def __call__(self, thread: Thread) -> Extension:
+        @asynccontextmanager
+        async def around_turn(turn: TurnStart) -> AsyncGenerator[None]:
+            with ExitStack() as stack:
+                git, base, tree = await asyncio.to_thread(self._begin, stack)
+                yield
+                # Not if the turn failed.
+                write = self._setup.options.bundle
+                assert write is not None
+                diff, files = await asyncio.to_thread(self._changes, git, tree)
+                facts = {**_facts(thread, turn), "base": base or None, "files": files}
+                write(written_bundle(facts, diff, self._key))
+
+        return Extension(around_turn=around_turn)
+
+    def _begin(self, stack: ExitStack) -> tuple[Git, str, str]:
+        # Where no command in a sandbox can change what is compared, unless nothing can be written there.
+        home = self._setup.config.home
+        within = home if os.access(home, os.W_OK) else None
+        git = stack.enter_context(aside(self._git, self._top, within=within))
+        head = git.run(self._top, "rev-parse", "--verify", "--quiet", "HEAD").stdout.decode()
+        return git, head.strip(), self._tree(git)
+
+    def _tree(self, git: Git) -> str:
+        own = open_for_writing()
+        # Commands may have changed the configuration meanwhile.
+        git = git.without_filters(self._top)
+        # A log that our own output leads to is no change.
+        return work_tree(git, self._top, lambda name: identity(self._top / name) in own)
+
+    def _changes(self, git: Git, before: str) -> tuple[bytes, list[dict[str, str | None]]]:
+        """The diff since the tree `before`, and its files with the names of their blobs."""
+        trees = before, self._tree(git)
+        raw = git.names(
+            self._top, *("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=all"), *trees
+        )
+        files: list[dict[str, str | None]] = []
+        for meta, name in zip(raw[::2], raw[1::2], strict=True):
+            # A name of zeros: there is no such file.
+            old, new = (blob if blob.strip("0") else None for blob in meta.split()[2:4])
+            files.append({"path": name, "before": old, "after": new})
+        return diff_between(git, self._top, *trees), files
+
+
+def _facts(thread: Thread, turn: TurnStart) -> dict[str, Any]:
+    gates = thread.feature(Gates)
+    verdicts: Mapping[str, Any] = {} if gates is None else gates.turn_facts()
+    prompt = "" if turn.prompt is None else turn.prompt.text
+    return {
+        "program": f"codex-py {__version__}",
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "session": thread.thread_id,
+        "model": thread.settings.model,
+        "prompt_sha256": hashlib.sha256(prompt.encode(errors="replace")).hexdigest(),
+        "gates": verdicts.get("gates", []),
+        "evidence": verdicts.get("evidence", []),
+    }

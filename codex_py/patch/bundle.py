@@ -1,0 +1,111 @@
+"""A change bundle: what a run of `exec` changed, as data that `apply` checks and applies; docs/ci.md describes it.
+
+The digest shows damage; the signature, by a key that both sides have, that nobody else has changed it.
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.errors import CodexError, ConfigError, ExitCode, PatchError
+from codex_py.patch.blobs import blob_name
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.patched_file import PatchedFile
+
+_KEY: Final = "CODEX_PY_BUNDLE_KEY"
+_MIN_KEY_BYTES: Final = 16
+_MAX_BYTES: Final = 256 * 1024 * 1024
+_FORMAT: Final = "codex-py change bundle"
+_VERSION: Final = 1
+_START: Final = re.compile(rb'\s*\{\s*"format"\s*:\s*"codex-py change bundle"')
+
+
+@frozen
+class Bundle:
+    facts: Mapping[str, Any]
+    """All fields but the diff and the proofs."""
+    diff: bytes
+    before: Mapping[str, str | None]
+    """By path the name of the git blob that a file was before the run; None for one that was not there."""
+    failed_gates: Sequence[str]
+    summary: str
+    """Who made it, when and on what."""
+
+    def refuse_other_files(self, changes: Iterable[PatchedFile], root: Path) -> None:
+        """Raise a `PatchError` of kind `match` if a file that is to be changed is not as it was before the run."""
+        for change in changes:
+            name, now = str(change.path.relative_to(root)), change.old
+            was = self.before.get(name, "")
+            if (None if now is None else blob_name(now, len(str(was)))) != was:
+                reason = (
+                    f"{name}: it is not as before the run that made the bundle; --3way may merge it"
+                )
+                raise PatchError(reason, kind="match")
+
+
+def bundle_key(environment: Mapping[str, str]) -> bytes:
+    """The key of signatures; empty for none. Raises a `ConfigError` if it is too short."""
+    key = os.fsencode(environment.get(_KEY, ""))
+    if 0 < len(key) < _MIN_KEY_BYTES:
+        raise ConfigError(f"{_KEY} is too short: it needs {_MIN_KEY_BYTES} bytes")
+    return key
+
+
+def written_bundle(facts: Mapping[str, Any], diff: bytes, key: bytes) -> str:
+    """The text of a bundle. `facts`: what the docs list, but for the diff and the proofs. A `CodexError`: too large."""
+    text = diff.decode(errors="surrogateescape")
+    fields = {"format": _FORMAT, "version": _VERSION, **facts, "diff": text}
+    written = json.dumps({**fields, **_proofs(fields, key)}) + "\n"
+    if len(written) > _MAX_BYTES:
+        reason = f"the change is too large for a bundle: over {_MAX_BYTES >> 20} MB"
+        raise CodexError(reason, code="bundle")
+    return written
+
+
+def is_bundle(data: bytes | str) -> bool:
+    """True if it begins like one, whatever follows."""
+    return isinstance(data, bytes) and _START.match(data) is not None
+
+
+def read_bundle(data: bytes | str, key: bytes) -> Bundle:
+    """
+    Raises:
+        CodexError: it is damaged or was changed, is not signed with the `key`, or is of another version.
+    """
+    if len(data) > _MAX_BYTES:
+        raise _refusal(f"is larger than {_MAX_BYTES >> 20} MB")
+    try:
+        fields: dict[str, Any] = json.loads(data)
+        found = {name: fields.pop(name, None) for name in ("digest", "hmac")}
+        if fields["version"] != _VERSION:
+            raise _refusal(f"is of version {fields['version']!r}, and not {_VERSION}")
+        proofs = _proofs(fields, key)
+        if found["digest"] != proofs["digest"]:
+            raise _refusal("was damaged or changed after it was made: its digest is another one")
+        if key and not hmac.compare_digest(str(found["hmac"]), proofs["hmac"]):
+            raise _refusal(f"is not signed with the key in {_KEY}")
+        diff = fields.pop("diff").encode(errors="surrogateescape")
+        before = {str(each["path"]): each["before"] for each in fields["files"]}
+        gates = [str(gate["name"]) for gate in fields["gates"] if gate["status"] != "passed"]
+        summary = "made by {model} in session {session} at {time}, on commit {base}"
+        return Bundle(fields, diff, before, gates, summary.format_map(fields))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        # Anybody can make a digest, of anything.
+        raise _refusal("is damaged") from None
+
+
+def _proofs(fields: Mapping[str, Any], key: bytes) -> dict[str, str]:
+    data = json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+    proofs = {"digest": f"sha256:{hashlib.sha256(data).hexdigest()}"}
+    if key:
+        proofs["hmac"] = f"sha256:{hmac.digest(key, data, 'sha256').hex()}"
+    return proofs
+
+
+def _refusal(reason: str) -> CodexError:
+    return CodexError(f"the change bundle {reason}", code="bundle", exit_code=ExitCode.INPUT)
