@@ -5,7 +5,6 @@ from pathlib import Path
 
 from codex_py.app.best_of.snapshot import sweep
 from codex_py.app.worktrees.kept import KeptWorktree, kept_worktrees, remove_worktree
-from codex_py.app.worktrees.worktree import require_git
 from codex_py.command_line.subcommand import command_config, command_parser, print_table, required
 from codex_py.config.paths import project_root
 from codex_py.errors import CodexError
@@ -19,7 +18,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     config = command_config(options, environment, warns=False)
     home, root = config.home, project_root(config.cwd, (".git",))
     if root is not None:
-        sweep(require_git(home, environment, root), root, home)
+        sweep(root, home, environment)
     found = kept_worktrees(home, environment)
     if options.json:
         return print_json([_data(each) for each in found], indent=2)

@@ -81,8 +81,7 @@ def snapshot_of(root: Path, home: Path, environment: Mapping[str, str]) -> Gener
 
     Raises a `CodexError` if git is not installed, or fails, as it does while a merge has conflicts.
     """
-    git = require_git(home, environment, root)
-    sweep(git, root, home)
+    git = sweep(root, home, environment)
     taken = Snapshot(f"{process_name()}-{secrets.token_hex(3)}", git, root, _tree_of(git, root))
     head = git.run(root, "rev-parse", "--verify", "-q", "HEAD^{commit}").stdout.decode().split()
     try:
@@ -91,8 +90,9 @@ def snapshot_of(root: Path, home: Path, environment: Mapping[str, str]) -> Gener
         _remove_references(git, root, taken.id)
 
 
-def sweep(git: Git, root: Path, home: Path) -> None:
-    """Remove what killed runs have left in a repository. Raises a `CodexError` if git fails."""
+def sweep(root: Path, home: Path, environment: Mapping[str, str]) -> Git:
+    """Remove what killed runs have left in a repository. Returns its git. Raises a `CodexError` if git fails."""
+    git = require_git(home, environment, root)
     names = git.output(root, "for-each-ref", "--format=%(refname)", _REFERENCES).splitlines()
     for name in {name.removeprefix(_REFERENCES).partition("/")[0] for name in names}:
         if not is_over(name):
@@ -106,6 +106,7 @@ def sweep(git: Git, root: Path, home: Path) -> None:
         for folder in worktrees_folder(home).glob(f"{name}-*"):
             shutil.rmtree(folder, ignore_errors=True)
         _remove_references(git, root, name)
+    return git
 
 
 def _tree_of(git: Git, root: Path) -> str:

@@ -1,9 +1,6 @@
 """One attempt at a task of a batch, on this machine: a work tree if it wants one, an agent, and what came of it."""
 
 import asyncio
-import os
-import platform
-import re
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
@@ -20,6 +17,7 @@ from codex_py.config.paths import worktrees_folder
 from codex_py.errors import CodexError, ExitCode
 from codex_py.patch.trees import aside, work_tree
 from codex_py.process.guardian import Guardian
+from codex_py.process.identity import is_over, process_name
 from codex_py.streams.standard import tell
 
 _STATUSES = {
@@ -33,6 +31,8 @@ _STATUSES = {
 }
 _MAX_DIFF_BYTES = 16 * 1024 * 1024
 """In a result; `patch.diff` has all of it."""
+_PREFIX = "batch-"
+"""Of the names of work trees."""
 _DIFF = ("diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv")
 
 
@@ -56,7 +56,6 @@ class LocalEngine:
         self._options, self._timeout_s = options, timeout_s
         self._home, self._environment = home, environment
         self._guardian = Guardian()
-        self._names = f"{_prefix()}{os.getpid()}-{_start_time(os.getpid())}"
         _sweep(home, environment)
 
     async def run(self, task: Task, line: bytes, folder: Path) -> dict[str, Any]:  # noqa: ARG002 - others send it on
@@ -85,7 +84,7 @@ class LocalEngine:
         return ExecCommand(options, prompt, Path(task.cwd), self._environment, timeout_s)
 
     def _tree(self, repo: str, base: str) -> Worktree:
-        name = f"{self._names}-{secrets.token_hex(4)}"
+        name = f"{_PREFIX}{process_name()}-{secrets.token_hex(4)}"
         cwd = Path(repo).resolve()
         return new_worktree(cwd, self._home, self._environment, name=name, base=base)
 
@@ -118,28 +117,11 @@ def _record(result: ExecResult, tree: Worktree | None, folder: Path) -> dict[str
 
 def _sweep(home: Path, environment: Mapping[str, str]) -> None:
     """Remove the work trees of batches that were killed on this machine."""
-    for folder in worktrees_folder(home).glob(f"{_prefix()}*"):
-        process, start, _ = folder.name.removeprefix(_prefix()).split("-")
-        if _start_time(int(process)) == start:
+    for folder in worktrees_folder(home).glob(f"{_PREFIX}*"):
+        if not is_over(folder.name.removeprefix(_PREFIX)):
             continue
         with suppress(CodexError, OSError):
             path = next(each for each in (*folder.iterdir(), folder) if each.is_dir())
             if (tree := find_worktree(path, home, environment)) is not None:
                 tree.remove(force=True)
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _prefix() -> str:
-    """Of the names of our work trees here: another machine may use the same home."""
-    return f"batch-{re.sub('[^A-Za-z0-9]', '_', platform.node())}-"
-
-
-def _start_time(process: int) -> str:
-    """Tells a process from others that get its id: `gone`, or when it started, empty where that cannot be told."""
-    try:
-        os.kill(process, 0)
-        return Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()[19]
-    except ProcessLookupError:
-        return "gone"
-    except OSError:
-        return ""

@@ -26,7 +26,7 @@ from codex_py.errors import ConfigError, ExitCode, UsageError
 from codex_py.protocol.frozen import frozen
 from codex_py.streams.standard import tell
 
-_NOT_SHARED = ("output_last_message", "bundle", "worktree", "record", "replay")
+_NOT_SHARED = ("output_last_message", "bundle", "worktree", "record", "replay", "best_of")
 """Options of `exec` that two tasks cannot have in common."""
 
 

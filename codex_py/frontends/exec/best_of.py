@@ -85,6 +85,7 @@ class _BestOf(ExecRun):
     variations: Sequence[Mapping[str, str]]
     _attempts: Sequence[Attempt]
     _bench: Bench
+    _ends_at: float | None
 
     async def _work(self) -> int:
         assert self.prompt is not None
@@ -172,19 +173,17 @@ class _BestOf(ExecRun):
     async def _make_all(self) -> None:
         max_time = self.config.budget.max_time
         began = asyncio.get_running_loop().time()
-        ends_at = None if max_time is None else began + max_time
+        self._ends_at = None if max_time is None else began + max_time
         slots = asyncio.Semaphore(self.arguments.jobs or _AT_ONCE)
 
         async def make(attempt: Attempt) -> None:
             async with slots:
-                left = self._left(ends_at)
-                if min(left.values(), default=1) <= 0:
+                if (limits := self._limits()) is None:
                     attempt.why = "the budget of all attempts is used up"
                     return
-                limits = [f"--config=budget.{name}={value}" for name, value in left.items()]
                 attempt.options = [*attempt.options, *limits]
                 self._tell(began, f"attempt {attempt.attempt} begins")
-                await self._bench.make(attempt, ends_at and ends_at + _SLACK_S)
+                await self._bench.make(attempt, self._ends_at and self._ends_at + _SLACK_S)
                 verdict = "passed" if attempt.passed else attempt.why or "did not pass"
                 self._tell(began, f"attempt {attempt.attempt}: {attempt.state}, {verdict}")
 
@@ -192,8 +191,8 @@ class _BestOf(ExecRun):
             for attempt in self._attempts:
                 group.create_task(make(attempt))
 
-    def _left(self, ends_at: float | None) -> dict[str, float]:
-        """What is left of each limit that there is."""
+    def _limits(self) -> list[str] | None:
+        """Options of `exec` with what is left of each limit; None if nothing is left of one."""
         budget, attempts, left = self.config.budget, self._attempts, dict[str, float]()
         if budget.max_tokens is not None:
             used = sum(each.usage.total_tokens for each in attempts)
@@ -201,14 +200,16 @@ class _BestOf(ExecRun):
         if budget.max_cost is not None:
             costs = [each.price.of(each.usage) for each in attempts if each.price is not None]
             left["max_cost"] = budget.max_cost - sum(costs)
-        if ends_at is not None:
-            left["max_time"] = ends_at - asyncio.get_running_loop().time()
-        return left
+        if self._ends_at is not None:
+            left["max_time"] = self._ends_at - asyncio.get_running_loop().time()
+        if min(left.values(), default=1) <= 0:
+            return None
+        return [f"--config=budget.{name}={value}" for name, value in left.items()]
 
     def _watch(self, attempt: Attempt, line: bytes) -> None:
         """Pass an event on, unless it is one that only we have asked for."""
         if line.startswith(b'{"type":"usage"'):
-            if min(self._left(None).values(), default=1) <= 0:
+            if self._limits() is None:
                 self._bench.end_agents()
             if not self.arguments.usage_events:
                 return
@@ -253,8 +254,8 @@ class _BestOf(ExecRun):
 
     async def _best(self, passed: Sequence[Attempt]) -> tuple[Attempt, str]:
         order, ties, why = best_first(passed)
-        if self.arguments.judge and ties > 1:
-            options = option_words(self.arguments, _OF_JUDGE)
+        if self.arguments.judge and ties > 1 and (limits := self._limits()) is not None:
+            options = [*option_words(self.arguments, _OF_JUDGE), *limits]
             try:
                 return await judged(order[:ties], options, self.config.cwd, self.environment)
             except CodexError as error:
