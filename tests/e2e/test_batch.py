@@ -113,7 +113,9 @@ def test_each_task_has_one_result_and_does_not_run_again(place: Workplace) -> No
     with ScriptedServer([_PATCH, DONE], each_thread=True) as server:
         place.configure(server)
         done = batch(place, "--json")
-        prompts = {each.input[-1]["content"][0]["text"] for each in server.requests[:3]}
+        # The second request of one task may come before the first of another.
+        last = [each.input[-1] for each in server.requests]
+        prompts = {item["content"][0]["text"] for item in last if "content" in item}
         asked = len(server.requests)
         again = batch(place)
         assert len(server.requests) == asked == 6
