@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args, get_type_hints
 
 from codex_py.command_line.parser import (
     CommandParser,
@@ -290,10 +290,12 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
 def option_words(arguments: Arguments, names: Collection[str]) -> list[str]:
     """The options of these fields that were given, as words for another command line."""
     words: list[str] = []
+    declared = get_type_hints(Arguments, include_extras=True)
     for each in fields(Arguments):
         value = getattr(arguments, each.name)
         if each.name in names and value != each.default:
-            name = "--config" if each.name == "limits" else next(iter(each.metadata["options"]))[-1]
+            options, *_ = declared[each.name].__metadata__
+            name = "--config" if each.name == "limits" else next(iter(options))[-1]
             values = [value] if isinstance(value, str | int) else value
             words += [name if one is True else f"{name}={one}" for one in values]
     return words

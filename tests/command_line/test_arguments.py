@@ -1,9 +1,10 @@
+import dataclasses
 import re
 
 import pytest
 
 from codex_py.cli.commands import COMMANDS, help_text
-from codex_py.command_line.arguments import Arguments, parse_arguments
+from codex_py.command_line.arguments import Arguments, option_words, parse_arguments
 from codex_py.command_line.parser import CommandParser
 from codex_py.command_line.target import SessionTarget, exec_target, terminal_target
 from codex_py.errors import UsageError
@@ -258,3 +259,13 @@ def test_what_is_replayed_cannot_be_recorded() -> None:
 def test_what_there_is_not_need_not_be_switched_off() -> None:
     found = parse_arguments(["--no-alt-screen", "--no-daemon"])
     assert (found.no_alt_screen, found.no_daemon) == (True, True)
+
+
+def test_options_are_words_again() -> None:
+    argv = ["exec", "-m", "gpt", "-s", "read-only", "--json", "--verify", "a b", "--verify=c"]
+    arguments = parse_arguments([*argv, "-c", "a=1", "--max-tokens", "2k", "--yolo"])
+    names = {field.name for field in dataclasses.fields(arguments)} - {"words"}
+    words = option_words(arguments, names)
+    assert parse_arguments(["exec", *words]) == dataclasses.replace(
+        arguments, overrides=["a=1", "budget.max_tokens=2000"], limits=()
+    )

@@ -39,8 +39,9 @@ _SLACK_S: Final = 2.0
 _PATCHES_KEPT_S: Final = 30 * 24 * 3600
 _OF_SCRIPTS: Final = {"overrides", "profile", "allow_unenforced"}
 _OF_JUDGE: Final = {*_OF_SCRIPTS, "model", "oss", "local_provider", "ignore_user_config"}
-_OF_ATTEMPTS: Final = {each.name for each in fields(Arguments) if "options" in each.metadata} - {
-    *(*OF_BEST_OF, "cd", "trust", "json", "experimental_json", "color", "output_last_message")
+_OF_ATTEMPTS: Final = {each.name for each in fields(Arguments)} - {
+    *(*OF_BEST_OF, "words", "literal_words", "cd", "trust"),
+    *("json", "experimental_json", "color", "output_last_message"),
 }
 
 
