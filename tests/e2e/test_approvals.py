@@ -288,4 +288,4 @@ def test_a_no_is_told_and_the_turn_goes_on(
     assert (result.error, result.denied, result.last_message) == (None, True, "done")
     assert server.requests[1].output("c0") == f"[ERROR:ApprovalDenied] {why}"
     denied = [event for event in events if isinstance(event, CallDenied)]
-    assert denied == [CallDenied("exec_command", why)]
+    assert denied == [CallDenied("exec_command", why, code="ApprovalDenied")]

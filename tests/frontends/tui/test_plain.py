@@ -27,5 +27,5 @@ def test_marks_do_not_pile_up() -> None:
 
 
 def test_a_line_is_one_line() -> None:
-    assert one_line("a\n b\tc\u2028d", 100, "…") == "a b c d"
-    assert one_line("x" * 1000, 10, "…") == "xxxxxxxxxx…"
+    assert one_line("a\n b\tc\u2028d", 100) == "a b c d"
+    assert one_line("x" * 1000, 10) == "xxxxxxxxxx…"
