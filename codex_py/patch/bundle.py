@@ -10,11 +10,10 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from codex_py.errors import CodexError, ConfigError, ExitCode, PatchError
 from codex_py.patch.blobs import blob_name
-from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
 
 _KEY: Final = "CODEX_PY_BUNDLE_KEY"
@@ -25,8 +24,7 @@ _VERSION: Final = 1
 _START: Final = re.compile(rb'\s*\{\s*"format"\s*:\s*"codex-py change bundle"')
 
 
-@frozen
-class Bundle:
+class Bundle(NamedTuple):
     facts: Mapping[str, Any]
     """All fields but the diff and the proofs."""
     diff: bytes

@@ -68,7 +68,9 @@ def commit_all(repo: Path) -> str:
     for words in (("init", "-q"), ("add", "-A"), (*author, "commit", "-qm", "all")):
         subprocess.run(["git", *words], cwd=repo, check=True)
     head = ["git", "rev-parse", "HEAD"]
-    return subprocess.run(head, cwd=repo, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        head, cwd=repo, capture_output=True, encoding="utf-8", check=True
+    ).stdout.strip()
 
 
 def results(place: Workplace, output: str = "out.jsonl") -> dict[str, dict[str, Any]]:

@@ -168,13 +168,13 @@ def test_the_change_of_the_winner_is_applied_exactly_and_undone_as_one(place: Wo
     ]
     outcome, _ = run(place, script, "--best-of", "1")
     assert (outcome.code, result(outcome)["applied"]) == (0, True), outcome.err
-    assert tree(place) == (place.home / "tree").read_text().strip() != old
+    assert tree(place) == (place.home / "tree").read_text(encoding="utf-8").strip() != old
     assert is_clean(place)
     undone = run_codex_py(["undo"], place.home, place.cwd)
     assert (undone.returncode, tree(place)) == (0, old), undone.stderr
     patch = result(outcome)["attempts"][0]["patch"]
     git(place, "apply", patch)
-    assert tree(place) == (place.home / "tree").read_text().strip()
+    assert tree(place) == (place.home / "tree").read_text(encoding="utf-8").strip()
 
 
 def test_what_only_ignored_files_make_pass_does_not_pass(place: Workplace) -> None:
@@ -523,7 +523,7 @@ def test_a_kill_at_any_moment_leaves_all_or_nothing(place: Workplace) -> None:
                 program.kill()
                 program.communicate()
             listed = run_codex_py(["undo", "--show"], place.home, place.cwd)
-            new = (place.home / "tree").read_text().strip()
+            new = (place.home / "tree").read_text(encoding="utf-8").strip()
             assert tree(place) in {old, new}, listed
             seen.add(tree(place))
             git(place, "reset", "-q", "--hard")

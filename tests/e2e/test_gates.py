@@ -280,7 +280,7 @@ def test_what_the_model_left_running_is_stopped_before_the_gates_look(place: Wor
 def test_failures_have_their_exit_codes_and_the_most_serious_wins(place: Workplace) -> None:
     bad_patch = "*** Begin Patch\n*** Update File: absent\n@@\n-a\n+b\n*** End Patch"
     fails = [*ev_custom_tool_call("b", "apply_patch", bad_patch), ev_completed()]
-    outside = patch("/etc/codex-py-test", "x", "o")
+    refused = patch("made", "x", "o")
     everything = ("--fail-on", "tool", "--fail-on", "denied", "--fail-on", "sandbox")
     read_only = ("-c", "sandbox_mode=read-only")
 
@@ -292,8 +292,8 @@ def test_failures_have_their_exit_codes_and_the_most_serious_wins(place: Workpla
 
     assert code([fails]) == 0
     assert code([fails], *everything) == 3
-    assert code([outside], "--fail-on", "denied") == 5
-    assert code([fails, outside], *everything, *read_only) == 6
+    assert code([refused], "--fail-on", "denied") == 5
+    assert code([fails, refused], *everything, *read_only) == 6
     assert code([fails], "--fail-on", "denied", "--fail-on", "sandbox") == 0
 
 
