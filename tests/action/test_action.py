@@ -1,6 +1,7 @@
 """The action, from a workflow to annotations, outputs and a red job; and the key, looked for everywhere."""
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable, Mapping
