@@ -49,6 +49,8 @@ class FakeConversation:
         self.log.append(f"record {getattr(item, 'call_id', '')}{getattr(item, 'output', '')}")
         self._response.append((place, getattr(item, "type", ""), item))
 
+    def leave_open(self, place: Place) -> None: ...
+
     def settle(self, *, whole: bool) -> None:
         self.items += [item.encoded() for item in in_order(self._response)]
         self._response = []

@@ -88,7 +88,14 @@ def test_other_contents_are_left_alone(tmp_path: Path):
 
 def test_a_merge_takes_contents_that_are_already_there(tmp_path: Path):
     root, diff = a_change(tmp_path)
-    three_way = ThreeWay(lambda _: None, lambda ours, _base, _theirs: (ours, True))
+
+    def no_blob(_: str) -> bytes | None:
+        return None
+
+    def merged(ours: bytes, _base: bytes, _theirs: bytes) -> tuple[bytes, bool]:
+        return ours, True
+
+    three_way = ThreeWay(no_blob, merged)
     (root / "f").write_bytes(b"\0new")
     plan = plan_unified(diff, root, three_way=three_way)
     assert plan.notes == (f"{root}/f: it has the new contents already.",)
