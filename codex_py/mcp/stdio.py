@@ -20,8 +20,8 @@ from codex_py.mcp.connection import ServerConnection, Session
 from codex_py.mcp.session import open_session
 from codex_py.mcp.settings import ServerProcess
 from codex_py.protocol.messages import decode_json
+from codex_py.streams.messages import MAX_MESSAGE_BYTES, LongLine, read_line, skip_line
 
-_MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 _SHOWN_CHARS = 200
 _ID = re.compile(rb'\s*\{[^{}\[\]]*"id"\s*:\s*(\d{1,18})\s*[,}]')
 """The id of an answer that cannot be parsed, if it stands before the result."""
@@ -34,7 +34,7 @@ async def connect(
     server: str, process: ServerProcess, connection: ServerConnection
 ) -> AsyncGenerator[Session]:
     """Open a session with a process, which its owner stops; see `codex_py.mcp.sdk.Connect`."""
-    reader, writer = await process.streams(max_line_bytes=_MAX_MESSAGE_BYTES)
+    reader, writer = await process.streams(max_line_bytes=MAX_MESSAGE_BYTES)
     incoming = IncomingMessages(reader, connection.stray_output, connection.lose)
     dispatcher = JSONRPCDispatcher(incoming, OutgoingMessages(writer, incoming))
     async with open_session(server, dispatcher, connection) as session:
@@ -67,15 +67,12 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
     async def receive(self) -> SessionMessage:
         while True:
             try:
-                line = await self._reader.readuntil(b"\n")
-            except asyncio.IncompleteReadError as error:
-                line = error.partial
-            except asyncio.LimitOverrunError as error:
+                line = await read_line(self._reader)
+            except LongLine as long:
                 if self._on_long is None:
-                    self._end(f"sent a message of more than {_MAX_MESSAGE_BYTES >> 20} MB")
-                start = await self._reader.readexactly(error.consumed)
-                found = _ID.match(start[:_SHOWN_CHARS])
-                await self._skip_line()
+                    self._end(f"sent a message of more than {MAX_MESSAGE_BYTES >> 20} MB")
+                await skip_line(self._reader)
+                found = _ID.match(long.start[:_SHOWN_CHARS])
                 self._on_long(None if found is None else int(found[1]))
                 continue
             if not line:
@@ -83,17 +80,6 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
             if line.strip() and (item := self._message(line)) is not None:
                 self._count(item)
                 return item
-
-    async def _skip_line(self) -> None:
-        while True:
-            try:
-                await self._reader.readuntil(b"\n")
-            except asyncio.LimitOverrunError as error:
-                await self._reader.readexactly(error.consumed)
-                continue
-            except asyncio.IncompleteReadError:
-                pass
-            return
 
     def _end(self, reason: str | None) -> NoReturn:
         self._on_end(reason)

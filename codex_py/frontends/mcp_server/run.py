@@ -5,11 +5,9 @@ client anything, so approvals could only be refused; clients that know these ver
 """
 
 import asyncio
-import fcntl
 import gc
-import os
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,12 +32,11 @@ from codex_py.frontends.mcp_server.threads import Threads
 from codex_py.mcp.stdio import IncomingMessages, OutgoingMessages
 from codex_py.rollout.index import find_session
 from codex_py.rollout.records import read_meta
-from codex_py.streams.standard import OutputStream, is_pipe
+from codex_py.streams.messages import MAX_MESSAGE_BYTES, standard_pipes
+from codex_py.streams.standard import OutputStream
 from codex_py.version import __version__
 
 _ORIGINATOR = "codex_mcp_server"
-_MAX_MESSAGE_BYTES = 32 * 1024 * 1024
-_FLUSH_TIMEOUT_S = 1.0
 _STDERR_TIMEOUT_S = 0.5
 
 
@@ -72,7 +69,7 @@ async def _serve(configs: tools.ThreadConfigs) -> int:
         bypass_hook_trust=arguments.bypass_hook_trust,
     )
     threads = Threads(environment, options)
-    async with standard_streams() as (incoming, outgoing, writer):
+    async with _messages() as (incoming, outgoing, writer):
         dispatcher = JSONRPCDispatcher(incoming, outgoing, inline_methods=frozenset({"initialize"}))
         connection = Connection.for_loop(dispatcher)
         agent = _Agent(configs, threads, Client(connection, writer))
@@ -139,83 +136,23 @@ class _Agent:
 
 
 @asynccontextmanager
-async def standard_streams() -> AsyncGenerator[
+async def _messages() -> AsyncGenerator[
     tuple[IncomingMessages, OutgoingMessages, asyncio.StreamWriter]
 ]:
-    """The messages from the client, those to it, and the writer of the latter.
+    """The messages from the client, those to it, and the writer of the latter."""
+    async with standard_pipes("mcp-server") as (reader, writer):
 
-    From now on descriptor 0 is empty and descriptor 1 is standard error, so that neither a stray print
-    nor a child process disturbs the messages. They end when the client leaves, or stops reading.
-    """
-    stdin, stdout = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
-    empty = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(empty, 0)
-    os.close(empty)
-    os.dup2(2, 1)
-    try:
-        writer = await _writer(stdout)
-        reader, reading = await _reader(stdin)
-        leaving = asyncio.create_task(_end(reading, writer))
-        try:
+        def refuse(request_id: int | None) -> None:
+            text = f"a message of more than {MAX_MESSAGE_BYTES >> 20} MB was skipped"
+            error = types.ErrorData(code=types.INVALID_REQUEST, message=text)
+            answer = types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
+            writer.write(answer.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
 
-            def refuse(request_id: int | None) -> None:
-                text = f"a message of more than {_MAX_MESSAGE_BYTES >> 20} MB was skipped"
-                error = types.ErrorData(code=types.INVALID_REQUEST, message=text)
-                answer = types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
-                writer.write(
-                    answer.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-                )
-
-            stderr = OutputStream(2, timeout_s=_STDERR_TIMEOUT_S)
-            incoming = IncomingMessages(
-                reader,
-                lambda text: stderr.write_text(f"skipped what is no message: {text!r}\n"),
-                lambda why: None if why is None else stderr.write_text(f"the client {why}\n"),
-                refuse,
-            )
-            yield incoming, OutgoingMessages(writer, incoming), writer
-        finally:
-            writer.close()
-            # Let the last answer arrive, if anybody reads it.
-            await asyncio.wait([leaving], timeout=_FLUSH_TIMEOUT_S)
-            leaving.cancel()
-    finally:
-        for fd in (stdin, stdout):
-            # The shell shares it, if it is a terminal.
-            if os.isatty(fd):
-                os.set_blocking(fd, True)
-
-
-async def _reader(fd: int) -> tuple[asyncio.StreamReader, asyncio.BaseTransport | None]:
-    reader = asyncio.StreamReader(limit=_MAX_MESSAGE_BYTES)
-    file = os.fdopen(fd, "rb", 0)
-    if not (is_pipe(fd) or os.isatty(fd)):
-        reader.feed_data(file.read(_MAX_MESSAGE_BYTES))
-        reader.feed_eof()
-        return reader, None
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), file
-    )
-    return reader, transport
-
-
-async def _writer(fd: int) -> asyncio.StreamWriter:
-    if not (is_pipe(fd) or os.isatty(fd)):
-        raise CodexError(
-            "mcp-server speaks to a program: its stdout has to be a pipe", code="stdout"
+        stderr = OutputStream(2, timeout_s=_STDERR_TIMEOUT_S)
+        incoming = IncomingMessages(
+            reader,
+            lambda text: stderr.write_text(f"skipped what is no message: {text!r}\n"),
+            lambda why: None if why is None else stderr.write_text(f"the client {why}\n"),
+            refuse,
         )
-    loop = asyncio.get_running_loop()
-    # A writer needs a protocol, which comes with a reader; nothing is read from it.
-    unused = asyncio.StreamReader()
-    transport, protocol = await loop.connect_write_pipe(
-        lambda: asyncio.StreamReaderProtocol(unused), os.fdopen(fd, "wb", 0)
-    )
-    return asyncio.StreamWriter(transport, protocol, unused, loop)
-
-
-async def _end(reading: asyncio.BaseTransport | None, writer: asyncio.StreamWriter) -> None:
-    """End the messages from the client once the pipe to it is closed."""
-    with suppress(OSError):
-        await writer.wait_closed()
-    if reading is not None:
-        reading.close()
+        yield incoming, OutgoingMessages(writer, incoming), writer

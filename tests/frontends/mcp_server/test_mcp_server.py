@@ -404,9 +404,9 @@ def test_a_message_that_is_too_long_is_refused_and_costs_no_other(place: Workpla
 def test_nothing_but_the_protocol_is_on_stdout(place: Workplace) -> None:
     script = (
         "import asyncio, os, subprocess\n"
-        "from codex_py.frontends.mcp_server.run import standard_streams\n"
+        "from codex_py.streams.messages import standard_pipes\n"
         "async def main():\n"
-        "    async with standard_streams():\n"
+        "    async with standard_pipes('test'):\n"
         "        print('printed', flush=True)\n"
         "        os.write(1, b'written ')\n"
         "        subprocess.run(['sh', '-c', 'echo read: $(cat)'], check=True)\n"

@@ -1,0 +1,186 @@
+"""JSON-RPC with one client, a message a line: what the servers for programs and for editors share.
+
+Source: the JSON-RPC 2.0 specification. Codex's app server leaves the member `jsonrpc` out.
+"""
+
+import asyncio
+import json
+import sys
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine
+from itertools import count
+from typing import Any, Final, cast
+
+from codex_py.protocol.messages import decode_json
+from codex_py.streams.messages import MAX_MESSAGE_BYTES, LongLine, read_line, skip_line
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+OVERLOADED: Final = -32001
+
+_MAX_OPEN_REQUESTS: Final = 1_000
+"""Of the client. Each takes memory until it is answered."""
+_LIVE_UNREAD_BYTES: Final = 4 * 1024 * 1024
+_MAX_UNREAD_BYTES: Final = 64 * 1024 * 1024
+
+
+class RpcError(Exception):
+    """What a request is answered with if it fails, or what the client answers."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code, self.data = code, data
+
+
+class JsonRpc:
+    """One end of a connection.
+
+    Args:
+        requested: answers a request, by its method and its params. What it raises besides an `RpcError` is a bug: the
+            client is told so, and standard error gets the traceback. It is cancelled when the client leaves.
+        notified: takes a notification, at once and in order with the requests.
+        envelope: members of every message, such as `{"jsonrpc": "2.0"}`.
+    """
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        requested: Callable[[str, Any], Awaitable[Any]],
+        notified: Callable[[str, Any], None],
+        envelope: dict[str, Any],
+    ) -> None:
+        self._reader, self._writer = reader, writer
+        self._requested, self._notified = requested, notified
+        self._envelope = envelope
+        self._ids = count()
+        self._asked: dict[int, asyncio.Future[Any]] = {}
+        self._working: set[asyncio.Task[None]] = set()
+
+    async def serve(self) -> None:
+        """Take messages until the client leaves; then every open request is cancelled, and awaited.
+
+        The reader waits for no answer: a handler begins in the order of the messages, and runs beside the others.
+        """
+        try:
+            while line := await self._line():
+                if line.strip():
+                    self._take(line)
+        except ConnectionError:
+            pass
+        finally:
+            for task in self._working:
+                task.cancel()
+            for future in self._asked.values():
+                if not future.done():
+                    future.set_exception(RpcError(INTERNAL_ERROR, "the client left"))
+            if self._working:
+                await asyncio.wait(self._working)
+
+    async def request(self, method: str, params: dict[str, Any]) -> Any:
+        """Ask the client; an answer that comes after this was cancelled counts for nothing.
+
+        Raises:
+            RpcError: the client answers with an error, or leaves.
+        """
+        number = next(self._ids)
+        self._asked[number] = future = asyncio.get_running_loop().create_future()
+        self._send({"method": method, "id": number, "params": params})
+        try:
+            return await future
+        finally:
+            del self._asked[number]
+
+    def notify(self, method: str, params: dict[str, Any], *, is_live: bool = False) -> None:
+        """Send a notification, in order with everything else.
+
+        Args:
+            is_live: a client that does not read misses it, beyond 4 MB. One that leaves more than 64 MB of others
+                unread is taken for gone.
+        """
+        if not (is_live and self._unread > _LIVE_UNREAD_BYTES):
+            self._send({"method": method, "params": params})
+
+    @property
+    def _unread(self) -> int:
+        return self._writer.transport.get_write_buffer_size()
+
+    async def _line(self) -> bytes:
+        try:
+            return await read_line(self._reader)
+        except LongLine:
+            await skip_line(self._reader)
+            text = f"a message of more than {MAX_MESSAGE_BYTES >> 20} MB was skipped"
+            self._refuse(None, INVALID_REQUEST, text)
+            return b"\n"
+
+    def _take(self, line: bytes) -> None:
+        try:
+            message: Any = decode_json(line.decode())
+        except (ValueError, RecursionError):
+            # Half a line at the end: the client left as it wrote.
+            if line.endswith(b"\n"):
+                self._refuse(None, PARSE_ERROR, "this is no JSON")
+            return
+        if not isinstance(message, dict):
+            self._refuse(None, INVALID_REQUEST, "a message is an object")
+            return
+        fields = cast("dict[str, Any]", message)
+        number, method = fields.get("id"), fields.get("method")
+        if method is None and "id" in fields and fields.keys() & {"result", "error"}:
+            self._answered(number, fields)
+        elif not isinstance(method, str) or not isinstance(number, int | str | None):
+            self._refuse(None, INVALID_REQUEST, "a request has a method, and an id")
+        elif "id" not in fields:
+            self._notified(method, fields.get("params"))
+        elif len(self._working) >= _MAX_OPEN_REQUESTS:
+            self._refuse(number, OVERLOADED, f"more than {_MAX_OPEN_REQUESTS} requests at once")
+        else:
+            self._start(self._answer(number, method, fields.get("params")))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+
+    async def _answer(self, number: int | str | None, method: str, params: Any) -> None:
+        try:
+            result = await self._requested(method, params)
+        except RpcError as error:
+            self._refuse(number, error.code, str(error), error.data)
+        except Exception as error:  # noqa: BLE001 - a bug costs this request, and not the connection
+            traceback.print_exc(file=sys.stderr)
+            self._refuse(number, INTERNAL_ERROR, f"internal error: {error!r}")
+        else:
+            self._send({"id": number, "result": result})
+
+    def _answered(self, number: Any, fields: dict[str, Any]) -> None:
+        future = self._asked.get(number) if isinstance(number, int) else None
+        if future is None or future.done():
+            return
+        error: Any = fields.get("error")
+        if error is None:
+            future.set_result(fields.get("result"))
+        else:
+            told = cast("dict[str, Any]", error) if isinstance(error, dict) else {}
+            code = told.get("code")
+            failure = RpcError(
+                code if isinstance(code, int) else INTERNAL_ERROR, str(told.get("message", error))
+            )
+            future.set_exception(failure)
+
+    def _refuse(self, number: int | str | None, code: int, text: str, data: Any = None) -> None:
+        error = {"code": code, "message": text}
+        self._send({"id": number, "error": error if data is None else error | {"data": data}})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        if self._writer.is_closing():
+            return
+        text = json.dumps(self._envelope | message, ensure_ascii=False, separators=(",", ":"))
+        self._writer.write(text.encode(errors="replace") + b"\n")
+        if self._unread > _MAX_UNREAD_BYTES:
+            self._writer.transport.abort()
