@@ -83,6 +83,24 @@ def test_a_signal_gives_the_terminal_back(start: Start, number: signal.Signals) 
         assert program.modes() == program.initial_modes
 
 
+def test_ctrl_c_as_the_keyboard_is_taken_gives_it_back(place: Workplace) -> None:
+    script = (
+        "import os, signal, termios\n"
+        "from codex_py.cli.start import start\n"
+        "take = termios.tcsetattr\n"
+        "def set_and_interrupt(*args):\n"
+        "    take(*args)\n"
+        "    termios.tcsetattr = take\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "termios.tcsetattr = set_and_interrupt\n"
+        "start([], as_apply_patch=False)\n"
+    )
+    command = [sys.executable, "-c", script]
+    with PtyProgram(command, place.cwd, environment(place.home, {})) as program:
+        assert program.wait() == 130
+        assert program.modes() == program.initial_modes
+
+
 @pytest.mark.parametrize("words", [["--help"], ["-s", "nonsense"], ["-c", "a.b=1", "features"]])
 def test_what_begins_no_session_leaves_the_terminal_as_it_was(
     start: Start, words: list[str]
