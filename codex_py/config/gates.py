@@ -48,7 +48,7 @@ class GateSettings:
 
 
 def configured_gates(layers: Layers) -> GateSettings:
-    """Raises a `ConfigError` if an amount cannot be read."""
+    """Raises a `ConfigError` if an amount cannot be read, or a script is empty."""
 
     def found(name: str) -> list[Any]:
         """The values of all layers, the strongest first."""
@@ -58,6 +58,10 @@ def configured_gates(layers: Layers) -> GateSettings:
     def listed(name: str) -> tuple[Any, ...]:
         return tuple(dict.fromkeys(one for value in reversed(found(name)) for one in value))
 
+    if not all(script.strip() for script in listed("verify")):
+        # As of a variable that was not set: it would always succeed.
+        empty = ConfigError("`gates.verify` has an empty script", key=("gates", "verify"))
+        raise layers.located(empty)
     timeout = next(iter(found("verify_timeout")), _TIMEOUT_S)
     try:
         timeout_s = amount("max_time", timeout) if isinstance(timeout, str) else timeout

@@ -33,7 +33,7 @@ def combined(extensions: Sequence[Extension]) -> Extension:
         context=lambda occasion: [note for each in extensions for note in each.context(occasion)],
         before_prompt=_all([each.before_prompt for each in extensions]),
         before_request=_all([each.before_request for each in extensions]),
-        before_stop=_first([_bounded(each) for each in extensions]),
+        before_stop=_all_content([_bounded(each) for each in extensions]),
         max_rounds=sum(each.max_rounds for each in extensions),
         around_turn=lambda turn: _nested(each.around_turn(turn) for each in extensions),
         around_compaction=lambda compaction: _nested(
@@ -59,6 +59,21 @@ def _first(functions: Sequence[Callable[..., Awaitable[Any]]]) -> Callable[..., 
         return found
 
     return first
+
+
+def _all_content(checks: Sequence[StopCheck]) -> StopCheck:
+    """The first note continues the turn. An extension without rounds does not decide for those behind it."""
+
+    async def before_stop(stop: TurnStop) -> Note | StopOverridden | None:
+        overridden = None
+        for check in checks:
+            wanted = await check(stop)
+            if isinstance(wanted, Note):
+                return wanted
+            overridden = overridden or wanted
+        return overridden
+
+    return before_stop
 
 
 def _bounded(extension: Extension) -> StopCheck:

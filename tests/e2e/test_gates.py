@@ -86,6 +86,26 @@ def test_a_gate_that_hangs_is_stopped_with_all_that_it_started(
         lifeline.wait_until_dead()
     assert outcome.code == 3
     assert outcome.events[-1]["gates"][0]["reason"] == "did not end within 1 s"
+    with ScriptedServer([DONE]) as server:
+        place.configure(server)
+        arguments = ["exec", "--skip-git-repo-check", *options, "go"]
+        shown = run_codex_py(arguments, place.home, place.cwd).stderr.decode()
+    assert "hook: Verify Failed" in shown
+
+
+def test_a_hook_that_is_overridden_does_not_spare_the_gates(place: Workplace) -> None:
+    """The turn ends although a hook refuses its end: what the model left is judged all the same."""
+    hook = {"type": "command", "command": "echo not yet >&2; exit 2"}
+    hooks = json.dumps({"hooks": {"Stop": [{"hooks": [hook]}]}})
+    (place.home / "hooks.json").write_text(hooks, encoding="utf-8")
+    options = ("--dangerously-bypass-hook-trust", "-c", "hooks.stop_rounds=1", "--verify-tries=1")
+    script = [DONE, DONE, command("touch made"), DONE]
+    mended, server = run(place, script, *options, "--verify", "test -e made")
+    assert gates(mended) == [("verify: test -e made", "passed", 0)]
+    assert "verify: test -e made: exit code 1" in note_of(server, 2)
+    assert (mended.code, mended.events[-1]["stop"]["reason"]) == (3, "not yet")
+    lying, _ = run(place, [DONE] * 3, *options, "--verify", "false")
+    assert (lying.code, gates(lying)) == (3, [("verify: false", "failed", 1)])
 
 
 def test_a_gate_has_the_sandbox_and_not_the_key(place: Workplace, tmp_path: Path) -> None:
@@ -315,11 +335,17 @@ def test_a_trusted_project_adds_gates_and_takes_none_away(place: Workplace) -> N
 
 def test_mistakes_are_one_sentence(place: Workplace) -> None:
     def refused(*options: str) -> tuple[int, str]:
-        ended = run_codex_py(["exec", *options, "go"], place.home, place.cwd)
+        words = ["exec", "--skip-git-repo-check", *options, "go"]
+        ended = run_codex_py(words, place.home, place.cwd)
         return ended.returncode, ended.stderr.decode().strip().splitlines()[0]
 
     assert refused("--max-diff-lines", "many")[0] == 2
     assert refused("--fail-on", "luck")[0] == 2
+    # Of a variable that was not set: it would always succeed.
+    assert refused("--verify", " ") == (
+        78,
+        "Error: command line: `gates.verify` has an empty script",
+    )
     code, text = refused("--verify", "true", "--verify-timeout", "soon")
     assert code == 78
     assert "gates.verify_timeout" in text

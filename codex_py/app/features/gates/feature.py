@@ -129,7 +129,7 @@ class Gates:
             command, sandboxed=True, timeout_s=timeout_s, max_output_bytes=_SHOWN_BYTES
         )
         code = ran.exit_code
-        thread.emit(HookProgress("Verify", "failed" if code else "completed", command))
+        thread.emit(HookProgress("Verify", "failed" if code != 0 else "completed", command))
         if code == 0:
             return Gate(name, None, code)
         if code in _UNUSABLE:
