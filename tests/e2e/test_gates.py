@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from codex_py.core.session import Session
 from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
-from tests.support.hooks import DONE, command
+from tests.support.hooks import DONE, Hooked, command
+from tests.support.hooks import run as run_session
 from tests.support.lifeline import Lifeline
 from tests.support.program import Outcome, Workplace, run_codex_py
 from tests.support.server import ScriptedServer
@@ -288,6 +290,23 @@ def test_changes_that_nobody_can_see_fail_the_gates(place: Workplace) -> None:
     (place.cwd / "made").unlink()
     large = [command("truncate -s 11M large"), DONE]
     assert run(place, large, *options)[0].code == 3
+
+
+def test_a_turn_whose_copy_failed_fails_no_later_one(place: Workplace) -> None:
+    """In one session of the library: the folder of the copies cannot be made at first."""
+    blocked = place.home / "codex-py" / "undo"
+    blocked.parent.mkdir()
+
+    async def work(session: Session, hooked: Hooked) -> None:
+        blocked.write_text("", encoding="utf-8")
+        hooked.results.append(await session.run_turn("one"))
+        blocked.unlink()
+        hooked.results.append(await session.run_turn("two"))
+
+    config = '[gates]\nforbid_path = ["secret"]\nverify_tries = 0\n'
+    script = [command("touch a"), DONE, command("touch b"), DONE]
+    hooked = run_session(place, {}, script, work=work, config=config)
+    assert [result.exit_code for result in hooked.results] == [3, 0]
 
 
 def test_what_the_model_left_running_is_stopped_before_the_gates_look(place: Workplace) -> None:

@@ -218,7 +218,7 @@ class TurnChanges:
         try:
             yield
         finally:
-            if self._copying or (self._recorder is not None and self._recorder.is_open):
+            if self._copying or self._recorder is not None:
                 await _to_its_end(self._end_turn(turn))
 
     async def _end_turn(self, turn: TurnStart) -> None:

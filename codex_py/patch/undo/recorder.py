@@ -61,13 +61,13 @@ class TurnRecorder:
         self._snapshots = snapshots_of(home, cwd, environment)
         self._thread_id = thread_id
         self._last_number = None if is_resumed else 0
-        self._gave_up = False
         self.loss: Exception | None = None
         """The reason why the changes of commands in the last turn are not kept, though the turn began with a copy."""
         self._lives = Lives(self._snapshots.root)
         self._reset()
 
     def _reset(self) -> None:
+        self._gave_up = False
         self._net = NetChanges()
         self._later = NetChanges()
         """Changes of patches since the last copy. The next copy shows them too, if they are in the work tree."""
@@ -210,7 +210,7 @@ class TurnRecorder:
             problem.write_text(f"{error}", encoding="utf-8")
             is_too_large = isinstance(error, SnapshotError) and error.is_too_large
             if self._running is not None or not is_too_large:
-                # The next session tries again: one turn must not turn the undo of later ones off.
+                # The next turn tries again: one must not turn the undo of later ones off.
                 os.utime(problem, (0, 0))
 
     def _copied(self) -> "_Copy":
