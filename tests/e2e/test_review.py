@@ -1,6 +1,7 @@
 """`codex-py review`: a reviewer that cannot change anything, and what it finds."""
 
 import json
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,10 +10,14 @@ from xml.etree import ElementTree
 
 import pytest
 
+from codex_py.app.review.formats import FORMATS
 from codex_py.testing import ev_completed, ev_message
+from codex_py.version import __version__
 from tests.support.hooks import command
 from tests.support.program import Workplace, jsonl, run_codex_py
 from tests.support.server import ScriptedServer
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 def finding(path: Path, start: int, priority: int = 1, title: str = "It breaks") -> dict[str, Any]:
@@ -87,6 +92,50 @@ def test_findings_are_placed_on_the_change(place: Workplace, repository: Path) -
     request = server.requests[0]
     assert request.headers["x-openai-subagent"] == "review"
     assert "-b\n+B" in request.input[-1]["content"][0]["text"]
+
+
+def test_the_documentation_shows_what_the_program_prints(
+    place: Workplace, repository: Path
+) -> None:
+    (repository / "src").mkdir()
+    lines = ["def put(key, value):", "    lock.acquire()", "    items[key] = value", ""]
+    (repository / "src/cache.py").write_text("\n".join(lines), encoding="utf-8")
+    stays = finding(Path("src/cache.py"), 2, title="[P1] The lock stays")
+    stays["body"] = "It is never released: the second call waits for ever."
+    stays["code_location"]["line_range"]["end"] = 3
+    docs = (ROOT / "docs/ci.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^`--format (\w+)`:\n\n```\w*\n(.*?)^```$", docs, re.MULTILINE | re.DOTALL)
+    assert [name for name, _ in shown] == ["text", *FORMATS]
+    for name, block in shown:
+        _, out, _, _ = review(place, [answer(stays)], "--uncommitted", "--format", name)
+        assert out.replace(str(repository), "/work").replace(__version__, "0.1.0") == block
+
+
+def test_nobody_knows_the_changed_lines_of_a_file_that_no_diff_shows(
+    place: Workplace, repository: Path
+) -> None:
+    (repository / "large").write_bytes(b"x\n" * 3_000_000)
+    (repository / "binary").write_bytes(b"a\0\x1b[2J\n")
+    places = [("large", 1), ("binary", 1), ("code", 4)]
+    script = [answer(*(finding(Path(name), line) for name, line in places))]
+    code, out, _, _ = review(place, script, "--uncommitted", "--format=json")
+    found = json.loads(out)["findings"]
+    assert (code, [each["on_change"] for each in found]) == (0, [None, None, False])
+    assert found[1]["code"] == "a␀␛[2J"
+
+
+def test_a_shallow_clone_is_not_taken_for_the_whole_history(
+    place: Workplace, repository: Path
+) -> None:
+    git(repository, "commit", "-qam", "two")
+    root = git(repository, "rev-parse", "HEAD~1").strip()
+    whole = repository.rename(place.home / "whole")
+    git(place.home, "clone", "-q", "--depth=1", whole.as_uri(), str(repository))
+    why = "this clone is shallow: `git fetch --unshallow`, or `fetch-depth: 0` of actions/checkout"
+    for target in (f"--base={root}", "--commit=HEAD"):
+        code, _, err, server = review(place, [answer()], target)
+        assert (code, server.requests) == (2, [])
+        assert f"ERROR: review: there is no commit or branch {root!r}; {why}\n" in err
 
 
 def test_the_reviewer_cannot_change_anything_and_its_tokens_count(

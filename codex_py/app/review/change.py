@@ -83,14 +83,18 @@ def _ends(target: ReviewTarget, git: Git, root: Path) -> tuple[str, str, str]:
     """The trees before and after, and how the reviewer sees what is between them."""
     if target.commit is not None:
         commit = _commit(git, root, target.commit)
-        parents = git.output(root, "rev-list", "--parents", "-n1", commit).split()[1:]
-        return (*parents[:1], _nothing(git, root))[0], commit, f"`git show {commit}`"
+        # As it was made: in a shallow clone, git takes its last commits for the first of all.
+        head, _, _ = git.output(root, "cat-file", "commit", commit).partition("\n\n")
+        parents = [line[7:] for line in head.split("\n") if line.startswith("parent ")]
+        before = _commit(git, root, parents[0]) if parents else _nothing(git, root)
+        return before, commit, f"`git show {commit}`"
     if target.base is not None:
         base = _commit(git, root, target.base)
         try:
             since = git.output(root, "merge-base", base, "HEAD")
         except CodexError:
-            raise UsageError(f"review: {target.base!r} and HEAD have no common commit") from None
+            problem = f"review: {target.base!r} and HEAD have no common commit"
+            raise UsageError(f"{problem}{_shallow(git, root)}") from None
         return since, work_tree(git, root), f"`git diff {since}`, and `git status` for new files"
     try:
         head = _commit(git, root, "HEAD")
@@ -104,8 +108,16 @@ def _commit(git: Git, root: Path, name: str) -> str:
         root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
     )
     if done.returncode:
-        raise UsageError(f"review: there is no commit or branch {name!r}")
+        problem = f"review: there is no commit or branch {name!r}"
+        raise UsageError(f"{problem}{_shallow(git, root)}")
     return done.stdout.decode().strip()
+
+
+def _shallow(git: Git, root: Path) -> str:
+    if git.output(root, "rev-parse", "--is-shallow-repository") != "true":
+        return ""
+    mend = "`git fetch --unshallow`, or `fetch-depth: 0` of actions/checkout"
+    return f"; this clone is shallow: {mend}"
 
 
 def _nothing(git: Git, root: Path) -> str:

@@ -67,7 +67,7 @@ class Finding:
     """The first line of the new version, from 1."""
     end: int
     on_change: bool | None
-    """False: none of the lines is part of the change. None: it is not known what was changed."""
+    """False: none of the lines is part of the change. None: it is not known which were changed."""
     fingerprint: str
     """The same for the same problem at the same text, wherever the lines have moved to."""
     code: str = ""
@@ -86,8 +86,14 @@ class Review:
 def read_review(answer: str, change: Change) -> Review:
     """Read an answer that satisfies `SCHEMA`."""
     data: dict[str, Any] = json.loads(answer)
-    lines = dict(_changed_lines(change.diff))
-    texts = {_shown(file.destination, change.root): file.new or b"" for file in change.files}
+    lines: dict[str, set[int] | None] = {**dict(_changed_lines(change.diff))}
+    texts: dict[str, bytes] = {}
+    for file in change.files:
+        path = _shown(file.destination, change.root)
+        texts[path] = file.new or b""
+        if not lines.get(path) and (file.old or b"") != texts[path]:
+            # The diff shows no lines of a file that is large, or binary.
+            lines[path] = None
     findings = [_finding(each, change.root, lines, texts) for each in data["findings"]]
     return Review(
         tuple(sorted(findings, key=lambda finding: finding.priority)),
@@ -98,7 +104,7 @@ def read_review(answer: str, change: Change) -> Review:
 
 
 def _finding(
-    data: dict[str, Any], root: Path, changed: dict[str, set[int]], texts: dict[str, bytes]
+    data: dict[str, Any], root: Path, changed: dict[str, set[int] | None], texts: dict[str, bytes]
 ) -> Finding:
     place = data["code_location"]
     path = _shown(Path(os.path.normpath(root / place["absolute_file_path"])), root)
@@ -106,8 +112,8 @@ def _finding(
     start, end = sorted(map(int, place["line_range"].values()))
     title = " ".join(_clean(data["title"]).split())
     on_change = None
-    if changed:
-        on_change = any(start <= number <= end for number in changed.get(path, set[int]()))
+    if changed and (numbers := changed.get(path, set[int]())) is not None:
+        on_change = any(start <= number <= end for number in numbers)
     flagged = texts.get(path, b"").split(b"\n")[start - 1 : end]
     path = _clean(path)
     marks = (title.casefold().encode(), path.encode(), *(line.strip() for line in flagged))
@@ -121,7 +127,7 @@ def _finding(
         end,
         on_change,
         hashlib.sha256(b"\0".join(marks)).hexdigest()[:32],
-        b"\n".join(flagged)[:_LONGEST_CODE].decode(errors="replace"),
+        _clean(b"\n".join(flagged)[:_LONGEST_CODE].decode(errors="replace")),
     )
 
 
