@@ -163,7 +163,8 @@ class Agent:
         exempt = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
         self._environment["no_proxy"] = f"{exempt},127.0.0.1"
         if home := plan["inputs"]["codex-home"]:
-            self._environment["CODEX_HOME"] = home
+            Path(home).mkdir(parents=True, exist_ok=True)
+            self._environment["CODEX_HOME"] = str(Path(home).absolute())
 
     def run(self, command: str, words: list[str], prompt: str) -> int:
         argv = [*_PYTHON, "codex_py", command, "--json", *self._options, *words]

@@ -33,26 +33,47 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return venv
 
 
-def checkout(job: Job, inputs: Mapping[str, str]) -> Mapping[str, str]:
-    """As `actions/checkout`: a repository, and in its configuration the token of the job, unless told otherwise."""
-    (job.workspace / ".gitignore").write_text("__pycache__/\n", encoding="utf-8")
+@pytest.fixture(scope="session")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository on GitHub, with two commits."""
+    folder = tmp_path_factory.mktemp("origin")
+    git(folder, "init", "-q", "-b", "main")
     for name in ("README.md", "basket.py", "test_basket.py"):
-        (job.workspace / name).write_bytes((BASKET / name).read_bytes())
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
-    for words in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "First"]):
-        subprocess.run(["git", *words], cwd=job.workspace, check=True)
-    if inputs.get("persist-credentials") != "false":
-        header = f"AUTHORIZATION: basic {job.token}"
-        key = "http.https://github.com/.extraheader"
-        subprocess.run(["git", "config", key, header], cwd=job.workspace, check=True)
-    return {}
+        (folder / name).write_bytes((BASKET / name).read_bytes())
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    git(folder, "add", ".")
+    git(folder, *identity, "commit", "-qm", "First")
+    (folder / ".gitignore").write_text("__pycache__/\n", encoding="utf-8")
+    git(folder, "add", ".")
+    git(folder, *identity, "commit", "-qm", "Second")
+    return folder
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", *words], cwd=folder, check=True, stdout=subprocess.PIPE, encoding="utf-8"
+    )
+    return done.stdout.strip()
 
 
 @pytest.fixture
-def start(tmp_path: Path, installed: Path) -> Callable[..., Job]:
+def start(tmp_path: Path, installed: Path, origin: Path) -> Callable[..., Job]:
+    def checkout(job: Job, inputs: Mapping[str, str]) -> Mapping[str, str]:
+        """As `actions/checkout`: one commit, and in the configuration the token of the job, unless told otherwise."""
+        depth = [] if inputs.get("fetch-depth") == "0" else ["--depth=1"]
+        git(job.workspace, "init", "-q", "-b", "main")
+        git(job.workspace, "remote", "add", "origin", origin.as_uri())
+        git(job.workspace, "fetch", "-q", *depth, "origin")
+        git(job.workspace, "checkout", "-q", "--detach", "origin/main")
+        if inputs.get("persist-credentials") != "false":
+            header = f"AUTHORIZATION: basic {job.token}"
+            git(job.workspace, "config", "http.https://github.com/.extraheader", header)
+        return {}
+
     def job(**options: Any) -> Job:
         actions = {"actions/checkout": checkout, "your-org/codex-py": ROOT}
-        made = Job(tmp_path / "runner", actions=actions, secrets={"KEY": KEY}, **options)
+        sha, secrets = git(origin, "rev-parse", "HEAD"), {"KEY": KEY}
+        made = Job(tmp_path / "runner", actions=actions, secrets=secrets, sha=sha, **options)
         (made.temp / "codex-py").symlink_to(installed)
         return made
 

@@ -5,13 +5,15 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Mapping
+from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from codex_py.testing import ev_completed, ev_custom_tool_call, ev_message
-from tests.action.conftest import KEY
+from tests.action.conftest import KEY, git
 from tests.support.hooks import DONE, command
 from tests.support.privileges import respect_processes
 from tests.support.server import ScriptedServer
@@ -47,15 +49,16 @@ FINDING: dict[str, Any] = {
 REVIEW = json.dumps(FINDING)
 
 
-def workflow(server: ScriptedServer, **inputs: str) -> str:
+def workflow(server: ScriptedServer, *, depth: str = "1", **inputs: str) -> str:
     given = {
         "openai-api-key": "${{ secrets.KEY }}",
         "prompt": "Mend the tests",
         "responses-api-endpoint": f"{server.base_url}/responses",
         **inputs,
     }
+    checkout = {"persist-credentials": "false", "fetch-depth": depth}
     steps: list[dict[str, Any]] = [
-        {"uses": "actions/checkout@v5", "with": {"persist-credentials": "false"}},
+        {"uses": "actions/checkout@v5", "with": checkout},
         {"id": "codex", "uses": "your-org/codex-py@main", "with": given},
     ]
     return yaml.safe_dump({"jobs": {"mend": {"steps": steps}}})
@@ -176,6 +179,80 @@ def test_a_review_annotates_the_change_and_fails_the_job(start: Callable[..., Jo
     assert messages(result)[1][1] == "the review has findings that fail the job (exit code 3)"
     assert [each["path"] for each in json.loads(outputs(result)["findings"])] == ["basket.py"]
     assert (outputs(result)["final-message"], outputs(result)["exit-code"]) == ("done", "3")
+
+
+PULL_REQUEST: dict[str, Any] = {
+    "action": "opened",
+    "pull_request": {"user": {"login": "octocat"}, "author_association": "MEMBER"},
+}
+
+
+@pytest.mark.parametrize("target", ["base", "commit", "base origin/main~1"])
+def test_a_review_is_of_what_the_event_or_the_input_names(
+    start: Callable[..., Job], origin: Path, target: str
+) -> None:
+    base, sha = git(origin, "rev-parse", "HEAD~1"), git(origin, "rev-parse", "HEAD")
+    event = deepcopy(PULL_REQUEST)
+    event["pull_request"]["base"] = {"sha": base}
+    with ScriptedServer([[*ev_message(REVIEW), ev_completed()]]) as server:
+        job = start(event_name="pull_request", event=event)
+        result = job.run(workflow(server, depth="0", prompt="", review=target), "mend")
+    assert result.conclusion == "success", result.log
+    request = server.requests[0].input[-1]["content"][0]["text"]
+    named = {"base": f"changes since {base}", "commit": f"commit {sha}"}
+    assert named.get(target, "changes since origin/main~1") in request
+    assert "+++ b/.gitignore\n@@ -0,0 +1 @@\n+__pycache__/\n" in request
+    assert json.loads(outputs(result)["findings"])[0]["on_change"] is False
+
+
+def test_a_review_says_which_commits_a_checkout_has_left_out(start: Callable[..., Job]) -> None:
+    with ScriptedServer() as server:
+        result = start().run(workflow(server, prompt="", review="commit"), "mend")
+    assert messages(result)[0][1].endswith("`fetch-depth: 0` of actions/checkout (exit code 2)")
+
+
+def test_an_anthropic_key_goes_to_anthropic_alone(start: Callable[..., Job]) -> None:
+    with ScriptedServer([MENDS, DONE]) as server:
+        endpoint = f"{server.base_url}/messages"
+        options = {"model": "anthropic/claude-opus-4-5", "responses-api-endpoint": endpoint}
+        result = start().run(workflow(server, **options), "mend")
+    assert (result.conclusion, messages(result)) == ("success", []), result.log
+    first = server.requests[0]
+    assert (first.path, first.fields["model"]) == ("/v1/messages", "claude-opus-4-5")
+    assert first.headers["x-api-key"] == KEY
+    assert "authorization" not in first.headers
+    assert "return subtotal * (100" in outputs(result)["patch"]
+
+
+def test_effort_permission_profile_and_places_are_inputs(
+    start: Callable[..., Job], tmp_path: Path
+) -> None:
+    options = {
+        "effort": "high",
+        "permission-profile": ":read-only",
+        "working-directory": "sub ö",
+        "output-file": "sub ö/said.txt",
+        "output-schema": '{"type": "object", "required": ["done"]}',
+        "prompt": "",
+        "prompt-file": "sub ö/task",
+        "codex-home": str(tmp_path / "own home"),
+        "codex-args": "-c developer_instructions='Be brief.'",
+    }
+    said = [*ev_message('{"done": true}'), ev_completed()]
+    job = start()
+    (job.workspace / "sub ö").mkdir()
+    (job.workspace / "sub ö/task").write_text("Mend it, bitte schön", encoding="utf-8")
+    with ScriptedServer([command("pwd; touch made"), said]) as server:
+        result = job.run(workflow(server, **options), "mend")
+    assert (result.conclusion, messages(result)) == ("success", []), result.log
+    first, second = server.requests
+    assert first.fields["reasoning"]["effort"] == "high"
+    assert "Mend it, bitte schön" in str(first.input)
+    assert "Be brief." in str(first.input)
+    assert f"{job.workspace}/sub ö\n" in second.output("c1")
+    assert "Read-only file system" in second.output("c1")
+    assert (job.workspace / "sub ö/said.txt").read_text(encoding="utf-8") == '{"done": true}'
+    assert any((tmp_path / "own home/sessions").rglob("*.jsonl"))
 
 
 @pytest.mark.parametrize(

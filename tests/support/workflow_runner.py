@@ -91,6 +91,7 @@ class Job:
         event_name: str = "workflow_dispatch",
         event: Mapping[str, Any] | None = None,
         actor: str = "octocat",
+        sha: str = "0" * 40,
         variables: Mapping[str, str] | None = None,
         limit: Callable[[], object] | None = None,
     ) -> None:
@@ -119,7 +120,7 @@ class Job:
             "event": dict(event or {}),
             "workspace": str(self.workspace),
             "repository": "octo-org/octo-repo",
-            "sha": "0" * 40,
+            "sha": sha,
             "ref": "refs/heads/main",
             "token": token,
             "event_path": str(self.temp / "event.json"),
