@@ -22,6 +22,7 @@ from codex_py.config.model_name import split_model
 from codex_py.errors import CodexError, UsageError
 from codex_py.model.providers import ENDPOINTS, resolve_provider
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
+from codex_py.sandbox.child import kernel
 from codex_py.streams.terminal import printable
 
 _PYTHON = (sys.executable, "-P", "-m")
@@ -93,6 +94,9 @@ def start(environment: Mapping[str, str]) -> int:
 
 
 def run(environment: Mapping[str, str]) -> int:
+    if sys.platform == "linux":
+        # Commands without a sandbox could read our variables in `/proc`, such as `ACTIONS_ID_TOKEN_REQUEST_TOKEN`.
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     plan = json.loads(environment["PLAN"])
     # The proxy of the key ends when this connection does.
     lifeline = http.client.HTTPConnection("127.0.0.1", plan["port"])

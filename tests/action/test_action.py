@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import uuid
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from pathlib import Path
@@ -166,6 +167,24 @@ def test_the_key_is_nowhere(start: Callable[..., Job], sandbox: str) -> None:
     assert result.left_behind == []
     (token,) = re.findall('"token": "(.*?)"', str(result.all_outputs))
     assert token not in result.log
+
+
+@pytest.mark.parametrize("sandbox", ["workspace-write", "danger-full-access"])
+def test_commands_do_not_read_the_tokens_of_the_step(
+    start: Callable[..., Job], sandbox: str
+) -> None:
+    name, token = "ACTIONS_ID_TOKEN_REQUEST_TOKEN", uuid.uuid4().hex
+    looks = (
+        f"cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a ^{name}=; env; echo :end"
+    )
+    with ScriptedServer([command(looks), DONE]) as server:
+        inputs = {"sandbox": sandbox, "safety-strategy": "unsafe"}
+        job = start(limit=respect_processes, variables={name: token})
+        result = job.run(workflow(server, **inputs), "mend")
+    assert result.conclusion == "success", result.log
+    output = server.requests[1].output("c1")
+    assert output.rstrip().endswith(":end")
+    assert token not in output
 
 
 def test_a_review_annotates_the_change_and_fails_the_job(start: Callable[..., Job]) -> None:
