@@ -32,17 +32,6 @@ resume. A configured feature that is `Inherited` is that of the parent, the othe
 
 
 @frozen
-class ApprovalAnswer:
-    """What a person decided about a call that waits."""
-
-    file: Path
-    """Of the request that they decided on."""
-    is_approved: bool
-    because: str | None = None
-    """For the model."""
-
-
-@frozen
 class Suspension:
     """A call that needs an approval suspends the run. See `app.features.suspension`."""
 
@@ -52,8 +41,11 @@ class Suspension:
     """Of a request."""
     key: bytes
     """Signs the requests."""
-    answer: ApprovalAnswer | None = None
-    """The session goes on with the call that waits; with `resume`."""
+    answer: Path | None = None
+    """The request that a person has decided on; with `resume`. The session goes on with its call."""
+    is_approved: bool = False
+    because: str | None = None
+    """Why it is refused, for the model."""
 
 
 @frozen
@@ -107,6 +99,11 @@ class SessionOptions:
     """Emit the text of answers and of reasoning as it streams. If nobody shows it, it is not even parsed."""
     mcp_startup_wait: McpStartupWait | None = None
     """Delays a request until MCP servers have started, or for a limited time; None waits for all."""
+
+    @property
+    def begins_with_call(self) -> bool:
+        """The session goes on with a call that waits, before it sends a request."""
+        return self.suspension is not None and self.suspension.answer is not None
 
 
 @frozen

@@ -103,8 +103,7 @@ def _read(
     """Read a session. Returns its writer too if the file is continued."""
     # Open the writer first: under its lock, no other process can append after the read.
     file = RolloutWriter.resume(path, warn=setup.warn) if is_continued else None
-    suspension = setup.options.suspension
-    is_answered = suspension is not None and suspension.answer is not None
+    is_answered = setup.options.begins_with_call
     try:
         stored = read_session(path, leaves_open=is_answered)
         if is_answered and stored.open_call is None:

@@ -1,10 +1,11 @@
 """Approvals that wait: from the options of `exec` to the `Suspension` of its session. LIGHT."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from codex_py.app.options import ApprovalAnswer, Suspension
+from codex_py.app.options import Suspension
 from codex_py.app.user_programs import APPROVAL_KEY
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.parser import working_folder
@@ -13,6 +14,7 @@ from codex_py.config.budget import amount
 from codex_py.errors import ConfigError, UsageError
 
 _MIN_KEY_BYTES: Final = 16
+_MAX_LIFETIME_S: Final = 87_600 * 3600
 
 
 def configured_suspension(
@@ -48,14 +50,32 @@ def configured_suspension(
         lifetime_s = amount("max_time", arguments.approval_expires)
     except ConfigError as error:
         raise UsageError(f"--approval-expires: {error}") from None
-    answer = None
-    if file:
-        answer = ApprovalAnswer(
-            Path(file).absolute(), arguments.approve is not None, arguments.because
-        )
-    return Suspension(working_folder(arguments.approval_dir), lifetime_s, key, answer)
+    if lifetime_s > _MAX_LIFETIME_S:
+        raise UsageError("--approval-expires: at most 87600h")
+    return Suspension(
+        working_folder(arguments.approval_dir),
+        lifetime_s,
+        key,
+        Path(file).absolute() if file else None,
+        arguments.approve is not None,
+        arguments.because,
+    )
 
 
 def without_key(environment: Mapping[str, str]) -> dict[str, str]:
-    """No program that is started sees the key."""
+    """No program that is started sees the key: it is erased where the kernel shows it, in `/proc/PID/environ`."""
+    if APPROVAL_KEY in environment:
+        # Without `/proc`, nobody can look there either.
+        with suppress(OSError), Path("/proc/self/mem").open("r+b", buffering=0) as memory:
+            # `env_start` and `env_end` of proc(5), which counts from 1, with two before the bracket.
+            stat = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
+            start, end = int(stat[47]), int(stat[48])
+            memory.seek(start)
+            variables = memory.read(end - start).split(b"\0")
+            mark = f"{APPROVAL_KEY}=".encode()
+            for variable in variables:
+                if variable.startswith(mark):
+                    memory.seek(start + len(mark))
+                    memory.write(bytes(len(variable) - len(mark)))
+                start += len(variable) + 1
     return {name: value for name, value in environment.items() if name != APPROVAL_KEY}

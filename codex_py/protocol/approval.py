@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
-from codex_py.errors import CodexError, ToolError
+from codex_py.errors import ToolError, TurnSuspended
 from codex_py.protocol.frozen import frozen
 
 
@@ -167,21 +167,13 @@ class Approver(Protocol):
         ...
 
 
-class ApprovalNeeded(CodexError):
-    """The question has no answer yet."""
-
-    def __init__(self, request: ApprovalRequest) -> None:
-        super().__init__("a call needs an approval")
-        self.request = request
-
-
 class AbsentApprover:
-    """Stands for a person who decides later: each question ends its call with an `ApprovalNeeded`."""
+    """Stands for a person who decides later: each question suspends the turn."""
 
     async def review(self, request: ApprovalRequest) -> Review:
         if request.agent is not None:
             return Review(ReviewDecision.DENIED, "the call of a subagent cannot wait for a person")
-        raise ApprovalNeeded(request)
+        raise TurnSuspended("the run waits for an approval of another call")
 
 
 class Approvals:

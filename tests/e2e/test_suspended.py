@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.app.approval_file import ApprovalFile
+from codex_py.app.approval_file import Mark
 from codex_py.errors import OptionError
 from codex_py.protocol.approval import AbsentApprover, ApprovalRequest, ReviewDecision
 from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_reasoning
@@ -342,9 +342,9 @@ def test_the_call_of_a_subagent_cannot_wait() -> None:
 
 
 def test_an_approval_is_used_once_by_whoever_comes_first(tmp_path: Path) -> None:
-    file = ApprovalFile(
-        id="a1", session="s", cwd="/", call={}, question={}, history={}, expires="2999-01-01"
-    )
-    file.use(tmp_path)
+    marks = [Mark({"id": "a1"}, tmp_path) for _ in range(2)]
+    for mark in marks:
+        mark.check()
+    marks[0].set()
     with pytest.raises(OptionError, match="a1 was used already"):
-        file.use(tmp_path)
+        marks[1].set()

@@ -131,6 +131,8 @@ class McpFeature(McpServers):
         self.start()
         try:
             await self.require()
+            if self._setup.options.begins_with_call:
+                await self.settled()
             yield
         finally:
             await self.aclose()

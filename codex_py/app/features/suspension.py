@@ -5,30 +5,29 @@ person. With their answer, the session goes on with this call.
 """
 
 import asyncio
+import json
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from hashlib import sha256
+from typing import Any, Final
 
-from codex_py.app.approval_file import (
-    ApprovalFile,
-    call_data,
-    history_data,
-)
+from codex_py.app.approval_file import Mark, read_request, write_request
 from codex_py.app.options import SessionSetup
 from codex_py.errors import CallRefused, CodexError, OptionError, ToolError, TurnSuspended
-from codex_py.protocol.approval import (
-    ApprovalNeeded,
-    ApprovalRequest,
-    Approver,
-    Review,
-    ReviewDecision,
-)
+from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision
 from codex_py.protocol.dispatch import Dispatch, ToolUse
 from codex_py.protocol.extension import Extension, Thread, TurnStart
+from codex_py.protocol.messages import encode_json
+from codex_py.protocol.settings import turn_context
 from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
 from codex_py.protocol.tools import ToolCall, ToolOutput
+from codex_py.rollout.reader import read_session
+
+_BOUND: Final = {"session": "session", "cwd": "the folder", "sandbox": "the sandbox"}
+"""Fields of a request that must fit the session, and their names."""
 
 
 class SuspendedApprovals:
@@ -37,15 +36,14 @@ class SuspendedApprovals:
     def __init__(self, setup: SessionSetup) -> None:
         """Raises `OptionError` if the answer is to no request that holds."""
         assert setup.options.suspension is not None
-        self._options = setup.options.suspension
+        self._options = options = setup.options.suspension
         self._home = setup.config.home
-        answer = self._options.answer
-        self._answer = answer and (answer, ApprovalFile.read(answer.file, self._options.key))
-        """To the first call; None once that runs."""
+        self._answered = options.answer and read_request(options.answer, options.key)
+        """The request that has an answer, until the first call."""
         self._granted: Mapping[str, Any] | None = None
         """The question that a person has said yes to."""
-        self._waiting: tuple[ToolCall, ApprovalRequest] | None = None
-        """The call that suspends the run."""
+        self._waiting: dict[str, Any] = {}
+        """The question that suspends the run, and its call."""
         self._facts: Mapping[str, Any] = {}
         self._busy = 0
         """The number of running calls and responses, without the call that waits."""
@@ -63,11 +61,18 @@ class SuspendedApprovals:
         )
 
     async def review(self, request: ApprovalRequest) -> Review:
-        """Ask nobody about what a person has said yes to."""
-        if self._granted is not None and self._granted == request.question:
-            self._granted = None
-            return Review(ReviewDecision.APPROVED)
-        return await self._approver.review(request)
+        """Where nothing else decides, such as a hook, a person's answer does."""
+        try:
+            return await self._approver.review(request)
+        except TurnSuspended as error:
+            if request.question == self._granted:
+                self._granted = None
+                return Review(ReviewDecision.APPROVED)
+            if self._waiting:
+                reason = "not run: another call waits for an approval; call again"
+                raise ToolError(reason, code="Canceled") from error
+            self._waiting = {"question": request.question}
+            raise
 
     def _wrap_approver(self, approver: Approver) -> Approver:
         self._approver = approver
@@ -76,7 +81,7 @@ class SuspendedApprovals:
     def _wrap_model(self, inner: ModelStream) -> ModelStream:
         @asynccontextmanager
         async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-            self._answer = None
+            self._answered = None
             with self._working():
                 async with inner(prompt) as events:
                     yield events
@@ -89,33 +94,29 @@ class SuspendedApprovals:
             try:
                 with self._working():
                     return await inner(use)
-            except ApprovalNeeded as needed:
-                if self._waiting is not None:
-                    raise ToolError(
-                        "not run: another call waits for an approval; call again", code="Canceled"
-                    ) from needed
-                self._waiting = use.call, needed.request
+            except TurnSuspended:
+                self._waiting["call"] = _call_data(use.call)
+                while self._busy:
+                    await self._quiet.wait()
+                raise
             finally:
                 self._granted = None
-            while self._busy:
-                await self._quiet.wait()
-            raise TurnSuspended("the run waits for an approval of another call")
 
         return dispatch
 
     def _take_answer(self, call: ToolCall) -> None:
         """Use the answer, if it is one to this call. Raises a `CallRefused` if that is a no."""
-        if self._answer is None:
+        request, self._answered = self._answered, None
+        if request is None:
             return
-        (answer, request), self._answer = self._answer, None
-        if request.call != call_data(call):
+        if request["call"] != _call_data(call):
             raise OptionError("the approval is for another call")
-        request.use(self._home)
-        if not answer.is_approved:
-            because = f": {answer.because}" if answer.because else ""
+        Mark(request, self._home).set()
+        if not self._options.is_approved:
+            because = f": {self._options.because}" if self._options.because else ""
             cause = "a person refused it"
             raise CallRefused(f"{cause}{because}", code="ApprovalDenied", cause=cause)
-        self._granted = request.question
+        self._granted = request["question"]
 
     @contextmanager
     def _working(self) -> Generator[None]:
@@ -130,17 +131,22 @@ class SuspendedApprovals:
 
     @asynccontextmanager
     async def _around_session(self) -> AsyncGenerator[None]:
-        thread = self._thread
-        if (file := thread.session_file) is None:
+        if self._thread.session_file is None:
             raise CodexError("a run without a session file cannot be suspended", code="session")
-        if self._answer is not None:
+        if (request := self._answered) is not None:
             # The session file is locked: nobody else can use the same approval meanwhile.
-            self._answer[1].check(thread.thread_id, file, thread.settings.cwd, self._home)
+            Mark(request, self._home).check()
+            state = self._state()
+            for name, what in _BOUND.items():
+                if (was := request[name]) != (now := state[name]):
+                    raise OptionError(f"the approval is for {what} {was}, not {now}")
+            if request["history"] != state["history"]:
+                raise OptionError("the session is not as it was when the approval was asked for")
         yield
 
     @asynccontextmanager
     async def _around_turn(self, _: TurnStart) -> AsyncGenerator[None]:
-        self._waiting, self._facts = None, {}
+        self._waiting, self._facts = {}, {}
         try:
             yield
         except TurnSuspended as error:
@@ -149,27 +155,38 @@ class SuspendedApprovals:
 
     def _suspended(self) -> CodexError:
         """Leave the request. Returns the error that the turn ends with."""
-        thread, file, waiting = self._thread, self._thread.session_file, self._waiting
-        assert file is not None
-        assert waiting is not None
-        expires = datetime.now(UTC) + timedelta(seconds=self._options.lifetime_s)
-        request = ApprovalFile(
-            id=secrets.token_hex(8),
-            session=thread.thread_id,
-            cwd=str(thread.settings.cwd),
-            call=call_data(waiting[0]),
-            question=waiting[1].question,
-            history=history_data(file),
-            expires=expires.isoformat(timespec="seconds"),
-        )
-        folder = self._options.folder
+        folder, lifetime = self._options.folder, timedelta(seconds=self._options.lifetime_s)
+        expires = (datetime.now(UTC) + lifetime).isoformat(timespec="seconds")
+        state = self._state()
+        request = {"id": secrets.token_hex(8), **state, **self._waiting, "expires": expires}
         try:
-            path = request.write(folder, self._options.key)
+            path = write_request(request, folder, self._options.key)
         except OSError as error:
             reason = error.strerror or error
             return CodexError(f"the request for an approval cannot be left in {folder}: {reason}")
-        self._facts = {"approval": {"id": request.id, "file": str(path)}}
+        self._facts = {"approval": {"id": request["id"], "file": str(path)}}
         return TurnSuspended(
             f"A call waits for an approval: {path}. To go on: codex-py exec resume"
-            f" {thread.thread_id} --approve {path}, or --deny"
+            f" {state['session']} --approve {path}, or --deny"
         )
+
+    def _state(self) -> Mapping[str, Any]:
+        """What must be as it was when the approval was asked for."""
+        thread, settings = self._thread, self._thread.settings
+        assert thread.session_file is not None
+        stored = read_session(thread.session_file, leaves_open=True)
+        history = sha256(encode_json(stored.meta.base_instructions))
+        for item in stored.items:
+            history.update(b"\n" + item)
+        return {
+            "session": thread.thread_id,
+            "cwd": str(settings.cwd),
+            "sandbox": turn_context(settings)["sandbox_policy"],
+            "history": history.hexdigest(),
+        }
+
+
+def _call_data(call: ToolCall) -> Mapping[str, Any]:
+    """The call as the model wrote it."""
+    data = {"call_id": call.call_id, "tool": call.tool_name, **asdict(call.payload)}
+    return json.loads(json.dumps(data))
