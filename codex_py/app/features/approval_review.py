@@ -7,7 +7,7 @@ right form allows a call: a doubt, an error or a delay is a no.
 import asyncio
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.items import Message
 from codex_py.protocol.messages import decode_json, input_text, message
+from codex_py.protocol.prompts import user_prompt
 from codex_py.protocol.stream import Completed, ModelStream, OutputItemDone, Prompt
 from codex_py.tools.truncate import truncate_middle
 
@@ -40,16 +41,16 @@ _RISKS: Final = ("low", "medium", "high", "critical")
 _ADVICE: Final = "do not try to reach the same in another way; go on without it, or tell the user"
 
 
-def _schema(**properties: Any) -> dict[str, Any]:
-    given: dict[str, Any] = {"type": "object", "properties": properties}
-    return {**given, "required": list(properties), "additionalProperties": False}
-
-
-_SCHEMA: Final = _schema(
-    decision={"type": "string", "enum": ["allow", "deny"]},
-    risk={"type": "string", "enum": list(_RISKS)},
-    reason={"type": "string"},
-)
+_SCHEMA: Final = {
+    "type": "object",
+    "properties": {
+        "decision": {"type": "string", "enum": ["allow", "deny"]},
+        "risk": {"type": "string", "enum": list(_RISKS)},
+        "reason": {"type": "string"},
+    },
+    "required": ["decision", "risk", "reason"],
+    "additionalProperties": False,
+}
 
 
 @frozen
@@ -60,11 +61,18 @@ class Verdict:
 
 
 class ApprovalReviewer:
-    def __init__(self, setup: SessionSetup) -> None:
+    """The calls of subagents are reviewed for the session at the top: a model that starts them chooses neither what the
+    user has said, nor who reviews, nor how often."""
+
+    def __init__(self, setup: SessionSetup, top: "ApprovalReviewer | None" = None) -> None:
         self._setup = setup
+        self._top = top or self
         self._stream: ModelStream | None = None
         self._reviews = 0
-        """In this turn."""
+        """In this turn, those for subagents included."""
+
+    def for_child(self, setup: SessionSetup) -> "ApprovalReviewer":
+        return ApprovalReviewer(setup, self._top)
 
     def __call__(self, thread: Thread) -> Extension:
         self._thread = thread
@@ -72,7 +80,7 @@ class ApprovalReviewer:
 
     async def review(self, request: ApprovalRequest) -> Review:
         """See `Approver`. The user is not asked, and reads the verdict."""
-        verdict = await self._verdict(request)
+        verdict = await self._top._verdict(request, self._context())
         risk = f" (risk: {verdict.risk})" if verdict.risk else ""
         did = "allowed" if verdict.is_allowed else "refused"
         call = truncate_middle(" ".join(request.summary.split()), 200, "bytes")
@@ -86,25 +94,26 @@ class ApprovalReviewer:
         if isinstance(event, TurnStarted):
             self._reviews = 0
 
-    async def _verdict(self, request: ApprovalRequest) -> Verdict:
+    async def _verdict(self, request: ApprovalRequest, context: Mapping[str, Any]) -> Verdict:
         self._reviews += 1
         if self._reviews > _MAX_REVIEWS:
             return Verdict(False, f"there were {_MAX_REVIEWS} reviews in this turn already")
-        call = json.dumps(request.question, ensure_ascii=False)
+        call = _visible(request.question)
         if truncate_middle(call, _MAX_CALL_TOKENS) != call:
             return Verdict(False, "the call is too long to be reviewed as a whole")
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                return read_verdict(await self._answer(call))
+                return read_verdict(
+                    await self._answer(_visible({**context, "call": request.question}))
+                )
         except TimeoutError:
             return Verdict(False, f"there was no answer within {_TIMEOUT_S:g} s")
         except ModelError as error:
             return Verdict(False, f"there was no answer: {error}")
 
-    async def _answer(self, call: str) -> str:
+    async def _answer(self, given: str) -> str:
         """The text of the model. Raises a `ModelError` if there is none."""
         settings, fence = self._thread.settings, f"data-{secrets.token_hex(16)}"
-        given = f'{{{", ".join(self._context())}, "call": {call}}}'
         text = (
             f"{fence}\n{given}\n{fence}\n\nDecide on `call`, and answer with the JSON object alone."
         )
@@ -152,9 +161,8 @@ class ApprovalReviewer:
                         pass
         return text
 
-    def _context(self) -> Iterator[str]:
-        """The fields of the data besides the call, as JSON."""
-        prompts = [past.prompt.text for past in self._thread.past_prompts()[-_MAX_PROMPTS:]]
+    def _context(self) -> Mapping[str, Any]:
+        """What the reviewer gets besides the call."""
         items: list[Any] = [decode_json(item) for item in self._thread.items[-4 * _MAX_ITEMS :]]
         recent = [
             json.dumps(item, ensure_ascii=False)
@@ -162,9 +170,26 @@ class ApprovalReviewer:
             if str(item.get("type")).endswith(("_call", "_output"))
             or item.get("role") == "assistant"
         ]
-        for name, texts in (("asked_by_user", prompts), ("recently", recent[-_MAX_ITEMS:])):
-            short = [truncate_middle(text, _MAX_TOKENS) for text in texts]
-            yield f'"{name}": {json.dumps(short, ensure_ascii=False)}'
+        context = {"asked_by_user": _prompts(self._top._thread)}
+        if self._top is not self:
+            context["asked_by_agent"] = _prompts(self._thread)
+        return {**context, "recently": _shortened(recent[-_MAX_ITEMS:])}
+
+
+def _prompts(thread: Thread) -> list[str]:
+    """Those that a compaction has kept, too."""
+    said = filter(None, map(user_prompt, thread.items))
+    return _shortened([prompt.text for prompt in said][-_MAX_PROMPTS:])
+
+
+def _shortened(texts: Iterable[str]) -> list[str]:
+    return [truncate_middle(text, _MAX_TOKENS) for text in texts]
+
+
+def _visible(data: Any) -> str:
+    """The JSON, in one line in which nothing is hidden from a person: a model would read that too."""
+    text = json.dumps(data, ensure_ascii=False)
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def read_verdict(text: str) -> Verdict:
@@ -178,7 +203,7 @@ def read_verdict(text: str) -> Verdict:
             "decision": "allow" | "deny" as decision,
             "risk": str(risk),
             "reason": str(reason),
-        } if len(data) == len(_SCHEMA["required"]) and risk in _RISKS and reason.strip():
+        } if len(data) == 3 and risk in _RISKS and reason.strip():
             is_allowed = decision == "allow" and risk in _RISKS[:2]
             return Verdict(is_allowed, truncate_middle(" ".join(reason.split()), 200), risk)
         case _:
