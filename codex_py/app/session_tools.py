@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from codex_py.app.options import SessionSetup
@@ -60,22 +59,16 @@ class SessionTools:
 
     def load_soon(self) -> None:
         """A request was sent: load the tools, unless its turn ends at once."""
-
-        def load() -> None:
-            # Where many run at once, time and memory that may be for nothing are missing elsewhere.
-            if not _is_crowded():
-                self.tools()
-
         if self._loaded is None and self._waiting is None:
             # The model usually thinks for longer than this; a turn that ends sooner never loads the tools.
             loop = asyncio.get_running_loop()
-            self._waiting = loop.call_later(_LOAD_AFTER_S, load)
+            self._waiting = loop.call_later(_LOAD_AFTER_S, self.tools)
 
     def tools(self):
         """The `LoadedTools`, loaded now if they are not."""
         if self._loaded is None:
             assert self._session is not None
-            from codex_py.app.loaded import LoadedTools  # 120 ms
+            from codex_py.app.loaded import LoadedTools  # 13 ms
 
             self._loaded = LoadedTools(self._setup, self._rules, self._session)
         return self._loaded
@@ -127,15 +120,6 @@ class SessionTools:
     def _turn_facts(self) -> Mapping[str, Any]:
         is_unavailable = self._loaded is not None and self._loaded.sandbox.unavailable is not None
         return {"exit_code": ExitCode.SANDBOX} if is_unavailable else {}
-
-
-def _is_crowded() -> bool:
-    """True if this process waited for a processor three times as long as it ran. Only Linux tells."""
-    try:
-        ran_ns, waited_ns, _ = map(int, Path("/proc/self/schedstat").read_bytes().split())
-    except (OSError, ValueError):
-        return False
-    return waited_ns > 3 * ran_ns
 
 
 def _rules(setup: SessionSetup):

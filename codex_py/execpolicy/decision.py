@@ -2,7 +2,7 @@
 
 import os.path
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from itertools import chain
 from typing import TypeAlias
@@ -13,6 +13,7 @@ from codex_py.execpolicy.safety import is_system_program
 from codex_py.execpolicy.script import all_commands, plain_commands
 from codex_py.execpolicy.words import Command
 from codex_py.execpolicy.wrappers import program_name, wrapped_commands
+from codex_py.protocol.frozen import frozen
 
 
 class Decision(StrEnum):
@@ -41,7 +42,7 @@ Pattern: TypeAlias = tuple[tuple[str, ...], ...]
 """For each word of a prefix, the words that it may be."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrefixRule:
     pattern: Pattern
     """Not empty."""
@@ -56,7 +57,7 @@ class PrefixRule:
         return all(word in words for word, words in zip(command, self.pattern, strict=False))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MatchedRule:
     prefix: Command
     """The words of the command that the pattern covers, as the rule spells them."""
@@ -66,7 +67,7 @@ class MatchedRule:
     """The path in the command, if the rule has a bare name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleMatch:
     matched: tuple[MatchedRule, ...]
     """Not empty."""
@@ -85,7 +86,7 @@ class RuleMatch:
         return self.deciding.justification
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rules:
     prefix_rules: tuple[PrefixRule, ...] = ()
     host_executables: Mapping[str, tuple[str, ...]] = field(

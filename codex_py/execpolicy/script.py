@@ -1,12 +1,12 @@
 """Finds the simple commands that a command line runs. Expands, looks up and runs nothing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from codex_py.execpolicy.parse_budget import ParseBudget
 from codex_py.execpolicy.place import BY_NAME, Place
 from codex_py.execpolicy.words import UNKNOWN, Command, plain_script
 from codex_py.execpolicy.wrappers import SHELLS, program_name, wrapped_commands, wrapped_script
+from codex_py.protocol.frozen import frozen
 
 _MAX_SCRIPT = 1024 * 1024
 """Characters. Linux starts no program with an argument of more than 128 KiB."""
@@ -14,7 +14,7 @@ _MAX_DEPTH = 8
 """How deep commands may be nested in wrappers and shells."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundCommands:
     commands: tuple[Command, ...]
     is_complete: bool

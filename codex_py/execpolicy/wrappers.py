@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from codex_py.execpolicy.words import Command
+from codex_py.protocol.frozen import frozen
 
 SHELLS: Final = frozenset(("ash", "bash", "dash", "ksh", "sh", "zsh"))
 """Shells that read plain scripts in the same way."""
@@ -15,7 +15,7 @@ _OTHER_SHELLS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Wrapper:
     values: str = ""
     """Short options that take a value, which may be the next word."""

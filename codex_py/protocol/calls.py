@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, runtime_checkable
 
 from codex_py.protocol.event_items import Change, CommandExecution, ErrorItem, ThreadItem
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import json_object
 
 _HEADING: Final = re.compile(r"^\*\*\* (Add|Delete|Update) File: (.+)$", re.MULTILINE)
@@ -62,7 +63,7 @@ class Replayable(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandReport:
     """The output of a command as the model got it."""
 

@@ -46,7 +46,7 @@ class Tool(Protocol[ParamsT_contra]):
 
     name: str
     params: type[Any]
-    """pydantic model of the arguments. A freeform tool has one field, `input: str`."""
+    """A `ToolParams`, or a pydantic model, of the arguments. A freeform tool has one field, `input: str`."""
     parallel: bool
     """False: runs alone, after all earlier calls and before all later ones."""
 

@@ -4,25 +4,23 @@ One representation serves the wire, the history, the session files and the route
 unknown fields go back as they came; an item of a known type that lacks a required field is an
 error. Source: the Responses API reference, `input` and `output` items.
 
-These are not pydantic models: importing pydantic and building a dozen models took 50 ms and 10 MB of every run of
-`exec`. `parse_item` checks the JSON against the annotations of the fields.
+`parse_item` checks the JSON against the annotations of the fields.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, field, fields, is_dataclass
-from types import UnionType
-from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
+from dataclasses import field, fields
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from codex_py.errors import MalformedItem
+from codex_py.protocol.checked import REQUIRED, WrongValue, checked, checked_fields
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import JsonObject
 from codex_py.protocol.messages import EncodedItem, encode_json
 
-JsonObject: TypeAlias = dict[str, Any]
 Parts: TypeAlias = list[JsonObject]
 """`{"type": "output_text", "text": …}` and the like; `parse_item` has checked the texts."""
 
 _TEXT_OF_PART = {"input_text": "text", "output_text": "text", "refusal": "refusal"}
-_EXPECTED = {str: "string", int: "integer", list: "list", dict: "dictionary"}
 
 
 @frozen(kw_only=True)
@@ -172,12 +170,6 @@ _CLASSES: Mapping[object, type[ResponseItem]] = {
 }
 
 
-class _Wrong(Exception):
-    def __init__(self, path: tuple[str, ...], reason: str) -> None:
-        super().__init__(reason)
-        self.path = path
-
-
 def parse_item(data: object) -> ResponseItem:
     """Parse one JSON value, as `decode_json` returns it.
 
@@ -193,50 +185,15 @@ def parse_item(data: object) -> ResponseItem:
         item = {**item, "type": kind}
     found = _CLASSES.get(kind, OtherItem) if isinstance(kind, str) else OtherItem
     try:
-        values = _values(found, item, ())
+        values = checked_fields(found, item)
         for name in ("content", "output") if found is not Reasoning else ():
             _check_parts(values.get(name), name)
-    except _Wrong as error:
+    except WrongValue as error:
         raise MalformedItem(
             f"the provider sent a malformed item: field {'.'.join(error.path)!r} of "
-            f"{kind or 'an item without a type'}: {error}"
+            f"{kind or 'an item without a type'}: {error.reason}"
         ) from error
     return found(**values, source=item)
-
-
-def _values(cls: type[Any], data: JsonObject, path: tuple[str, ...]) -> JsonObject:
-    """The fields of a class that are in a JSON object; raises `_Wrong`, as all that follow."""
-    values: JsonObject = {}
-    for each in fields(cls):
-        if each.name == "source":
-            continue
-        if each.name in data:
-            values[each.name] = _checked(each.type, data[each.name], (*path, each.name))
-        elif each.default is MISSING and each.default_factory is MISSING:
-            raise _Wrong((*path, each.name), "Field required")
-    return values
-
-
-def _checked(annotation: Any, value: Any, path: tuple[str, ...]) -> Any:
-    """Convert a JSON value to the type of a field."""
-    options = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
-    for option in options:
-        kind, inner = get_origin(option) or option, get_args(option)
-        if kind is Literal:
-            if value in inner:
-                return value
-        elif kind is list and isinstance(value, list):
-            items = enumerate(cast("list[Any]", value))
-            return [_checked(inner[0], item, (*path, str(at))) for at, item in items]
-        elif kind is dict and isinstance(value, dict):
-            members = cast("JsonObject", value).items()
-            return {key: _checked(inner[1], item, (*path, key)) for key, item in members}
-        elif is_dataclass(kind) and isinstance(value, dict):
-            return option(**_values(option, cast("JsonObject", value), path))
-        elif kind is Any or type(value) is kind:
-            return value
-    names = [_EXPECTED.get(get_origin(option) or option, "dictionary") for option in options]
-    raise _Wrong(path, f"Input should be a valid {names[0]}")
 
 
 def _check_parts(parts: object, name: str) -> None:
@@ -249,5 +206,5 @@ def _check_parts(parts: object, name: str) -> None:
 
 def _required(part: JsonObject, name: str, place: tuple[str, ...]) -> str:
     if name not in part:
-        raise _Wrong((*place, name), "Field required")
-    return _checked(str, part[name], (*place, name))
+        raise WrongValue((*place, name), REQUIRED)
+    return checked(str, part[name], (*place, name))

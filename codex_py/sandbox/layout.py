@@ -4,18 +4,19 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from codex_py.filesystem.git import common_folder, git_folder
 from codex_py.filesystem.reading import is_empty_folder
 from codex_py.protocol.approval import SandboxPolicy
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.protected import HOME_SECRETS, HOME_SETTINGS, PROTECTED_NAMES
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Roots:
     """Folders, absolute and without links, as they were before the first command ran.
 
@@ -46,7 +47,7 @@ class Roots:
         return [*names, *(home for home in [self.home] if home and _is_in(home, self.all))]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """The file system as one command sees it. Everything that is not listed here is read-only."""
 

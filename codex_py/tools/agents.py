@@ -4,11 +4,9 @@ Source of names, arguments, outputs, texts and items: the tools of Codex 0.169 (
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final, Protocol, get_args
-
-from pydantic import Field
+from typing import Annotated, Any, Final, Protocol, get_args
 
 from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
@@ -20,12 +18,13 @@ from codex_py.protocol.event_items import (
     ThreadItem,
 )
 from codex_py.protocol.events import ItemCompleted, ItemStarted
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.ids import is_thread_id
 from codex_py.protocol.json_fields import as_object, json_object, text_field
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.prompts import UserPrompt
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ChangesNothing, LenientParams
+from codex_py.tools.base import ChangesNothing, ToolParams
 
 NOT_FOUND: Final = AgentState("not_found")
 _LINKS = {"skill": "$", "mention": "@"}
@@ -35,56 +34,58 @@ class Refused(Exception):
     """The call cannot be done. The text is its whole output, in the words of Codex."""
 
 
-class Item(LenientParams):
-    type: str = Field(default="text", description="`text`, `local_image`, `skill` or `mention`.")
-    text: str | None = Field(default=None, description="Of a `text`.")
-    name: str | None = Field(default=None, description="Of a `skill` or `mention`.")
-    path: str | None = Field(
-        default=None, description="File of a `local_image` or `skill`, or target of a `mention`."
+@frozen(kw_only=True)
+class Item(ToolParams):
+    type: Annotated[str, "`text`, `local_image`, `skill` or `mention`."] = "text"
+    text: Annotated[str | None, "Of a `text`."] = None
+    name: Annotated[str | None, "Of a `skill` or `mention`."] = None
+    path: Annotated[str | None, "File of a `local_image` or `skill`, or target of a `mention`."] = (
+        None
     )
-    image_url: str | None = Field(default=None, description="Not supported: use `local_image`.")
-    audio_url: str | None = Field(default=None, description="Not supported.")
+    image_url: Annotated[str | None, "Not supported: use `local_image`."] = None
+    audio_url: Annotated[str | None, "Not supported."] = None
 
 
-class MessageParams(LenientParams):
-    message: str | None = Field(
-        default=None, description="The message as plain text. Either this or `items`."
-    )
-    items: list[Item] | None = Field(default=None, description="The message in parts.")
+@frozen(kw_only=True)
+class MessageParams(ToolParams):
+    message: Annotated[str | None, "The message as plain text. Either this or `items`."] = None
+    items: Annotated[list[Item] | None, "The message in parts."] = None
 
 
+@frozen(kw_only=True)
 class SpawnParams(MessageParams):
-    agent_type: str | None = Field(default=None, description="What kind of agent to start.")
-    fork_context: bool = Field(
-        default=False,
-        description="True: it is told what the user has said so far. Default: false.",
-    )
-    model: str | None = Field(default=None, description="Another model than yours.")
-    reasoning_effort: str | None = Field(default=None, description="Another effort than yours.")
+    agent_type: Annotated[str | None, "What kind of agent to start."] = None
+    fork_context: Annotated[
+        bool, "True: it is told what the user has said so far. Default: false."
+    ] = False
+    model: Annotated[str | None, "Another model than yours."] = None
+    reasoning_effort: Annotated[str | None, "Another effort than yours."] = None
 
 
-class WaitParams(LenientParams):
-    targets: list[str] = Field(description="Ids of the agents to wait for.")
-    timeout_ms: float = Field(
-        default=30_000,
-        description="Default: 30000, at least 10000, at most 3600000. Prefer minutes to polling.",
-    )
+@frozen(kw_only=True)
+class WaitParams(ToolParams):
+    targets: Annotated[list[str], "Ids of the agents to wait for."]
+    timeout_ms: Annotated[
+        float, "Default: 30000, at least 10000, at most 3600000. Prefer minutes to polling."
+    ] = 30_000
 
 
+@frozen(kw_only=True)
 class SendParams(MessageParams):
-    target: str = Field(description="Id of the agent.")
-    interrupt: bool = Field(
-        default=False,
-        description="True: stop what it is doing and take up the message now. Default: false.",
-    )
+    target: Annotated[str, "Id of the agent."]
+    interrupt: Annotated[
+        bool, "True: stop what it is doing and take up the message now. Default: false."
+    ] = False
 
 
-class CloseParams(LenientParams):
-    target: str = Field(description="Id of the agent.")
+@frozen(kw_only=True)
+class CloseParams(ToolParams):
+    target: Annotated[str, "Id of the agent."]
 
 
-class ResumeParams(LenientParams):
-    id: str = Field(description="Id of the closed agent.")
+@frozen(kw_only=True)
+class ResumeParams(ToolParams):
+    id: Annotated[str, "Id of the closed agent."]
 
 
 _CALLS: Final[Mapping[str, tuple[type[Any], Any]]] = {
@@ -132,7 +133,7 @@ class AgentTool(ChangesNothing):
     async def run(self, params: Any, context: ToolContext) -> ToolOutput:
         agents = self._agents
         try:
-            ids = [_checked(each) for each in _targets(params.__dict__)]
+            ids = [_checked(each) for each in _targets(asdict(params))]
             if not ids and isinstance(params, WaitParams):
                 raise Refused("agent ids must be non-empty")
             prompt = _prompt_of(params, context.cwd) if isinstance(params, MessageParams) else None

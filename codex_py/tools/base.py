@@ -2,27 +2,35 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
-
-
-class ToolParams(BaseModel):
-    """Arguments of a tool. Unknown keys are ignored, as Codex does: models invent them."""
-
-    # A session calls few of its tools: each model is built by the first call that it reads, in 1 ms.
-    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
+from codex_py.errors import ToolError
+from codex_py.protocol.checked import checked
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.messages import decode_json
 
 
-class LenientParams(ToolParams):
-    @model_validator(mode="before")
+@frozen(kw_only=True)
+class ToolParams:
+    """Arguments of a tool. A text in the annotation of a field describes it to the model.
+
+    Unknown keys are ignored, as Codex does: models invent them, and write null for what they leave out.
+    """
+
     @classmethod
-    def _without_nulls(cls, data: Any) -> Any:
-        """Models write null for what they leave out."""
-        if not isinstance(data, dict):
-            return data
-        fields = cast("dict[str, Any]", data)
-        return {name: value for name, value in fields.items() if value is not None}
+    def model_validate(cls, data: object) -> Self:
+        """Named as that of pydantic's models, which are arguments of other tools. Raises a `WrongValue`."""
+        return checked(cls, data)
+
+    @classmethod
+    def model_validate_json(cls, text: str) -> Self:
+        """Raises a `ValueError` or `RecursionError`."""
+        return cls.model_validate(decode_json(text))
+
+
+def invalid_arguments(error: ValueError | RecursionError) -> ToolError:
+    """The error in the words of Codex."""
+    return ToolError(f"failed to parse function arguments: {error}", code="InvalidArgs")
 
 
 class ChangesNothing:

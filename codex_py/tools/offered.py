@@ -2,7 +2,7 @@
 
 The router accepts more than is offered: every tool in every spelling. The descriptions are
 `instructions/tools/NAME.md`; `scripts/generate-tool-schemas` writes the schemas from the parameter models of the
-tools, because the first request contains them, before pydantic is loaded. Source of names and parameters: the
+tools, because the first request contains them, before the tools are loaded. Source of names and parameters: the
 tools of Codex.
 """
 

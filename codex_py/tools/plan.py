@@ -1,25 +1,26 @@
 """`update_plan`: the model's list of steps, for the user to follow."""
 
-from typing import Any, Literal
-
-from pydantic import Field
+from typing import Annotated, Any, Literal
 
 from codex_py.protocol import event_items, events
 from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import objects
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ChangesNothing, ToolParams
 
 
+@frozen(kw_only=True)
 class PlanStep(ToolParams):
-    step: str = Field(description="What is to be done, in a few words.")
+    step: Annotated[str, "What is to be done, in a few words."]
     status: Literal["pending", "in_progress", "completed"]
 
 
+@frozen(kw_only=True)
 class UpdatePlanParams(ToolParams):
-    explanation: str | None = Field(default=None, description="Why the plan changed, where it did.")
-    plan: list[PlanStep] = Field(description="All steps, in order.")
+    explanation: Annotated[str | None, "Why the plan changed, where it did."] = None
+    plan: Annotated[list[PlanStep], "All steps, in order."]
     """Any number of steps may be in progress."""
 
 

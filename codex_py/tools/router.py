@@ -7,13 +7,10 @@ output with its `call_id`, whatever happens.
 
 import asyncio
 import errno
-import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from typing import Any
-
-from pydantic import BaseModel, ValidationError
 
 from codex_py.errors import CallRefused, ToolError
 from codex_py.protocol import items
@@ -34,6 +31,7 @@ from codex_py.protocol.tools import (
     called_tool,
     coded_text,
 )
+from codex_py.tools.base import invalid_arguments
 from codex_py.tools.truncate import truncate_output
 
 _LOCAL_SHELL = "local_shell"
@@ -122,7 +120,7 @@ class ToolRouter:
             context.emit(ItemCompleted(item))
         return output_item(call, output, limit_tokens=context.output_token_limit)
 
-    def _resolve(self, call: ToolCall) -> tuple[Tool[Any], BaseModel]:
+    def _resolve(self, call: ToolCall) -> tuple[Tool[Any], Any]:
         """The tool of a call and its parsed arguments; a `ToolError` if it is unknown or they are invalid."""
         name = call.tool_name
         if (tool := self._find_tool(name)) is None:
@@ -135,8 +133,8 @@ class ToolRouter:
             )
         try:
             return tool, _parsed(tool, call.payload)
-        except ValidationError as error:
-            raise _invalid_arguments(error) from error
+        except (ValueError, RecursionError) as error:
+            raise invalid_arguments(error) from error
 
 
 class CallQueue:
@@ -189,31 +187,16 @@ def output_item(call: ToolCall, output: ToolOutput, *, limit_tokens: int) -> ite
     return kind(call_id=call.call_id, output=value)
 
 
-def _parsed(tool: Tool[Any], payload: ToolPayload) -> BaseModel:
+def _parsed(tool: Tool[Any], payload: ToolPayload) -> Any:
     match payload:
         case LocalShellPayload():
             return tool.params.model_validate(asdict(payload))
         case FunctionPayload(text) | CustomPayload(text):
-            is_freeform = list(tool.params.model_fields) == ["input"]
+            is_freeform = [*tool.params.__annotations__] == ["input"]
             # Some bridges wrap freeform text in JSON; a model may send the bare text to a function.
             if is_freeform and not text.lstrip().startswith("{"):
                 return tool.params.model_validate({"input": text})
             return tool.params.model_validate_json(text.strip() or "{}")
-
-
-def _invalid_arguments(error: ValidationError) -> ToolError:
-    """Uses the wording of Codex: `failed to parse function arguments: …`."""
-    first = error.errors(include_url=False)[0]
-    field = ".".join(str(part) for part in first["loc"])
-    match first["type"]:
-        case "json_invalid":
-            detail = str(first["ctx"]["error"]) if "ctx" in first else first["msg"]
-        case "missing":
-            detail = f"missing field `{field}`"
-        case _:
-            shown = json.dumps(first["input"], default=str)[:200]
-            detail = f"invalid value {shown} for `{field or 'arguments'}`: {first['msg']}"
-    return ToolError(f"failed to parse function arguments: {detail}", code="InvalidArgs")
 
 
 async def _run(use: ToolUse) -> ToolOutput:

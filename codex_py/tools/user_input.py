@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, cast
 
 from codex_py.errors import ToolError
 from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import Elicitation, Elicitor, UserQuestion
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import LenientParams
+from codex_py.tools.base import ToolParams
 from codex_py.tools.mcp.item import OWN_SERVER, ShownAsServerCall, mcp_item
 
 _NO_OPTIONS = "request_user_input requires non-empty options for every question"
@@ -16,12 +18,14 @@ _OTHER = "_other"
 """Follows the id of a question in the name of the form's field for a text of the user's own."""
 
 
-class Option(LenientParams):
+@frozen(kw_only=True)
+class Option(ToolParams):
     label: str
     description: str = ""
 
 
-class Question(LenientParams):
+@frozen(kw_only=True)
+class Question(ToolParams):
     id: str
     header: str = ""
     question: str
@@ -33,7 +37,8 @@ class Question(LenientParams):
         return UserQuestion(self.id, self.header, self.question, options)
 
 
-class RequestUserInputParams(LenientParams):
+@frozen(kw_only=True)
+class RequestUserInputParams(ToolParams):
     questions: tuple[Question, ...]
 
 
@@ -72,7 +77,7 @@ class RequestUserInput(ShownAsServerCall):
         if not all(each.options for each in params.questions):
             return ToolOutput(_NO_OPTIONS, success=False)
         questions = tuple([each.asked for each in params.questions])
-        with mcp_item(OWN_SERVER, self.name, params.model_dump(mode="json"), context) as item:
+        with mcp_item(OWN_SERVER, self.name, asdict(params), context) as item:
             answers: Mapping[str, Any] = await self._answers(questions) if questions else {}
             text = json.dumps({"answers": answers}, ensure_ascii=False, separators=(",", ":"))
             item.end({"content": [{"type": "text", "text": text}]})

@@ -3,21 +3,22 @@
 import asyncio
 import errno
 from pathlib import Path
-
-from pydantic import Field
+from typing import Annotated
 
 from codex_py.config.paths import project_root
 from codex_py.errors import ToolError
 from codex_py.filesystem.reading import NotOrdinary, read_whole
 from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import MAX_IMAGE_BYTES, image_url, input_image
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolParams
 from codex_py.tools.mcp.item import OWN_SERVER, ShownAsServerCall, mcp_item
 
 
+@frozen(kw_only=True)
 class ViewImageParams(ToolParams):
-    path: str = Field(description="Path of the image.")
+    path: Annotated[str, "Path of the image."]
     """Relative to the directory of the turn."""
 
 

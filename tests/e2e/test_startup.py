@@ -1,15 +1,9 @@
 """What the program imports, and when: start-up is as quick as this list is short."""
 
-import os
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterable
-from contextlib import ExitStack
 from pathlib import Path
-
-import pytest
 
 from codex_py.testing import (
     RecordedRequest,
@@ -56,6 +50,7 @@ NOT_IN_A_PLAIN_TURN = {
 BEHIND_THE_REQUEST = {"codex_py.app.loaded", "codex_py.process", "codex_py.tools.router"}
 """The loaded half: `app/loaded.py`, and what it imports at its top."""
 NOT_FOR_A_CALL_OF_TRUE = {
+    *("importlib.metadata", "pydantic", "pydantic_core"),
     *("codex_py.app.features.agents.children", "codex_py.tools.agents"),
     *("codex_py.execpolicy.rules", "codex_py.execpolicy.starlark"),
     *("codex_py.mcp", "codex_py.tools.mcp.catalogue", "codex_py.tools.mcp.tool"),
@@ -126,17 +121,12 @@ def test_the_tools_are_loaded_while_a_server_holds_the_head_of_its_answer(
 ) -> None:
     errors = tmp_path / "errors"
     seen: set[str] = set()
-    is_crowded = False
 
     def answer(_request: RecordedRequest) -> Reply:
-        nonlocal is_crowded
         deadline = time.monotonic() + 20
         while not seen and time.monotonic() < deadline:
             time.sleep(0.02)
             seen.update(among({"codex_py.app.loaded"}, imports(errors.read_text("utf-8"))))
-        if not seen and sys.platform == "linux":
-            ran, waited, _ = Path(f"/proc/{program.pid}/schedstat").read_text("ascii").split()
-            is_crowded = int(waited) > 2 * int(ran)
         return Reply(events=[*ev_message("done"), ev_completed()])
 
     with ScriptedServer([answer]) as server, errors.open("wb") as stderr:
@@ -145,8 +135,6 @@ def test_the_tools_are_loaded_while_a_server_holds_the_head_of_its_answer(
         with program:
             program.communicate(timeout=60)
     assert program.returncode == 0
-    if not seen and is_crowded:
-        pytest.skip("the machine is so busy that nothing is loaded in advance")
     assert seen == {"codex_py.app.loaded"}
 
 
@@ -169,31 +157,6 @@ def test_limits_need_no_heavy_import_before_the_first_request(
     assert "codex_py.app.features.budget" in loaded
     allowed = {"codex_py.app.features.budget"}
     assert among(NOT_BEFORE_THE_REQUEST - allowed, loaded) == set()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
-def test_a_run_that_hardly_gets_a_processor_loads_no_tools_that_it_may_not_need(
-    place: Workplace,
-) -> None:
-    usable = os.sched_getaffinity(0)
-    busy = [sys.executable, "-c", "while True: pass"]
-
-    def answer(_request: RecordedRequest) -> Reply:
-        time.sleep(1)
-        return Reply(events=[*ev_message("done"), ev_completed()])
-
-    with ScriptedServer([answer]) as server, ExitStack() as others:
-        try:
-            os.sched_setaffinity(0, {min(usable)})
-            for _ in range(8):
-                # The scheduler shares a processor among sessions.
-                other = others.enter_context(subprocess.Popen(busy, start_new_session=True))
-                others.callback(other.kill)
-            outcome = place.run(server, env=SHOW_IMPORTS)
-        finally:
-            os.sched_setaffinity(0, usable)
-    assert outcome.messages == ["done"]
-    assert among(BEHIND_THE_REQUEST, imports(outcome.err)) == set()
 
 
 def imports_of_a_call(place: Workplace, command: str) -> set[str]:

@@ -1,5 +1,6 @@
 import asyncio
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from codex_py.errors import ToolError
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.event_items import AgentMessage, ErrorItem
 from codex_py.protocol.events import CallDenied, Event, ItemCompleted
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.items import (
     CustomToolCallOutput,
     FunctionCallOutput,
@@ -31,6 +33,7 @@ def context() -> ToolContext:
     return tool_context(Path("/repo"), emit=lambda event: None)
 
 
+@frozen(kw_only=True)
 class AddParams(ToolParams):
     a: int
     b: int = 0
@@ -49,6 +52,7 @@ class Add:
         return ToolOutput(str(params.a + params.b))
 
 
+@frozen(kw_only=True)
 class TextParams(ToolParams):
     input: str
 
@@ -62,6 +66,7 @@ class Shout:
         return ToolOutput(params.input.upper())
 
 
+@frozen(kw_only=True)
 class CommandParams(ToolParams):
     command: list[str]
     workdir: str | None = None
@@ -74,7 +79,7 @@ class Local:
     parallel = True
 
     async def run(self, params: CommandParams, context: ToolContext) -> ToolOutput:
-        return ToolOutput(json.dumps(params.model_dump()))
+        return ToolOutput(json.dumps(asdict(params)))
 
 
 ROUTER = router_of(Add(), Shout(), Local())
@@ -205,12 +210,12 @@ def test_a_function_tool_is_taken_as_a_custom_call_too() -> None:
         (
             function("add", "{a"),
             "[ERROR:InvalidArgs] failed to parse function arguments:"
-            " key must be a string at line 1 column 2",
+            " Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
         ),
         (
             function("add", '{"a":"x"}'),
             '[ERROR:InvalidArgs] failed to parse function arguments: invalid value "x" for `a`:'
-            " Input should be a valid integer, unable to parse string as an integer",
+            " Input should be a valid integer",
         ),
         (function("add", '{"a":-1}'), "[ERROR:EINVAL] a is negative"),
         (function("add", '{"a":404}'), "[ERROR:ENOENT] [Errno 2] No such file: 'x.txt'"),
@@ -280,6 +285,7 @@ def test_what_reaches_the_model_is_bounded_whatever_the_tool_returns() -> None:
 def test_exclusive_calls_wait_for_those_before_and_hold_up_those_after() -> None:
     log: list[str] = []
 
+    @frozen(kw_only=True)
     class Step(ToolParams):
         name: str
 

@@ -11,9 +11,9 @@ Everything else is the shell's to run.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from codex_py.patch.envelope.reader import is_enveloped
+from codex_py.protocol.frozen import frozen
 
 _NAMES = {"apply_patch", "applypatch"}
 _SHELLS = {"bash", "sh", "zsh"}
@@ -35,7 +35,7 @@ _COMMAND = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShellPatch:
     patch: str
     workdir: str | None

@@ -6,16 +6,16 @@ The answers are JSON text, those about resources in the shapes of Codex.
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
-from typing import Any
-
-from pydantic import Field
+from typing import Annotated, Any
 
 from codex_py.errors import ToolError
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.tools import read_pages
 from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import objects
 from codex_py.protocol.mcp import RequestFailed
 from codex_py.protocol.messages import encode_json
@@ -31,19 +31,18 @@ _MAX_RESULTS = 50
 """Of a search."""
 
 
+@frozen(kw_only=True)
 class ListParams(ToolParams):
-    server: str | None = Field(
-        default=None, description="Name of the server. Default: all of them."
-    )
-    cursor: str | None = Field(
-        default=None,
-        description="Where to go on: the `nextCursor` of an earlier call. Needs `server`.",
-    )
+    server: Annotated[str | None, "Name of the server. Default: all of them."] = None
+    cursor: Annotated[
+        str | None, "Where to go on: the `nextCursor` of an earlier call. Needs `server`."
+    ] = None
 
 
+@frozen(kw_only=True)
 class ReadParams(ToolParams):
-    server: str = Field(description="Name of the server.")
-    uri: str = Field(description="Address of the resource.")
+    server: Annotated[str, "Name of the server."]
+    uri: Annotated[str, "Address of the resource."]
 
 
 class _ServersTool(ShownAsServerCall):
@@ -66,7 +65,7 @@ class ListMcpResources(_ServersTool):
 
     async def run(self, params: ListParams, context: ToolContext) -> ToolOutput:
         """Without `server`, the servers that fail are listed as `errors`."""
-        arguments = params.model_dump(exclude_none=True)
+        arguments = {k: v for k, v in asdict(params).items() if v is not None}
         with mcp_item(params.server or OWN_SERVER, self.name, arguments, context) as item:
             if params.server is not None:
                 listing = await self._page(self._server(params.server), params.cursor)
@@ -125,7 +124,7 @@ class ReadMcpResource(_ServersTool):
     params = ReadParams
 
     async def run(self, params: ReadParams, context: ToolContext) -> ToolOutput:
-        with mcp_item(params.server, self.name, params.model_dump(), context) as item:
+        with mcp_item(params.server, self.name, asdict(params), context) as item:
             server = self._server(params.server)
             result = await _request(server, "resources/read", {"uri": params.uri})
             contents = result.get("contents", [])
@@ -133,9 +132,10 @@ class ReadMcpResource(_ServersTool):
             return _answer(item, read, context)
 
 
+@frozen(kw_only=True)
 class ToolSearchParams(ToolParams):
-    query: str = Field(description="Words of the name or the description of the tool.")
-    limit: int = Field(default=8, ge=1, description="How many to return. Default: 8.")
+    query: Annotated[str, "Words of the name or the description of the tool."]
+    limit: Annotated[int, "How many to return. Default: 8."] = 8
 
 
 class ToolSearch(ChangesNothing):
@@ -150,7 +150,7 @@ class ToolSearch(ChangesNothing):
         """Return names, descriptions and schemas as JSON. No item is emitted, as in Codex."""
         bytes_left = context.output_token_limit * BYTES_PER_TOKEN
         shown: list[dict[str, Any]] = []
-        for spec in self._catalogue.search(params.query, min(params.limit, _MAX_RESULTS)):
+        for spec in self._catalogue.search(params.query, max(1, min(params.limit, _MAX_RESULTS))):
             entry = described(spec)
             bytes_left -= len(encode_json(entry))
             if bytes_left < 0:

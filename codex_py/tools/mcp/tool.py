@@ -3,18 +3,19 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-from pydantic import RootModel
+from typing import Any, Self
 
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ToolError
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.tools import ServerTool
+from codex_py.protocol.checked import checked
 from codex_py.protocol.dispatch import Tool, ToolContext
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import RequestFailed
 from codex_py.protocol.tools import ToolOutput
+from codex_py.tools.base import ToolParams
 from codex_py.tools.mcp.approval import approve_call, needs_approval, refusal
 from codex_py.tools.mcp.catalogue import McpCatalogue
 from codex_py.tools.mcp.item import mcp_item
@@ -22,8 +23,15 @@ from codex_py.tools.mcp.output import call_output
 from codex_py.tools.mcp.own import own_mcp_tools
 
 
-class McpArguments(RootModel[dict[str, Any]]):
+@frozen(kw_only=True)
+class McpArguments(ToolParams):
     """Any object: the server checks it against its own schema."""
+
+    root: dict[str, Any]
+
+    @classmethod
+    def model_validate(cls, data: object) -> Self:
+        return cls(root=checked(dict[str, Any], data))
 
 
 class McpTool:

@@ -11,8 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-
-from pydantic import AliasChoices, Field
+from typing import Annotated
 
 from codex_py.errors import PatchError, ToolError
 from codex_py.patch.diff.names import MAX_PATH_BYTES
@@ -23,9 +22,11 @@ from codex_py.patch.files.journal import Journal
 from codex_py.patch.plan import PatchPlan
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, may_ask
 from codex_py.protocol.calls import PastCall, PastItems, named_changes, read_report, shortened
+from codex_py.protocol.checked import Aliases
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.event_items import Change, FileChange, ThreadItem
 from codex_py.protocol.events import FilesPatched, ItemCompleted, ItemStarted
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolParams, command_report
 from codex_py.tools.patch.scope import ReadScope, listed, refusal, writable_by
@@ -34,10 +35,9 @@ _NO_FIT = "PatchFailed"
 _MOVED_TO = re.compile(r"^\*\*\* Move to: (.*\S)", re.MULTILINE)
 
 
+@frozen(kw_only=True)
 class ApplyPatchParams(ToolParams):
-    input: str = Field(
-        validation_alias=AliasChoices("input", "patch", "patchText"), description="The whole patch."
-    )
+    input: Annotated[str, "The whole patch.", Aliases(["patch", "patchText"])]
 
 
 class ApplyPatch:

@@ -3,17 +3,29 @@
 from collections.abc import Iterable, Mapping
 from inspect import Parameter
 from types import NoneType
-from typing import Annotated, Any, ClassVar, Optional, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Optional, Self, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
+
+from codex_py.protocol.checked import WrongValue
 
 
 class FunctionArguments(BaseModel):
     """The fields are named by number, so that a parameter may have any name; that is their alias."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
+
+    @classmethod
+    def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
+        """Raises a `WrongValue`: the text of pydantic's own error is long."""
+        try:
+            return super().model_validate_json(json_data, **options)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            path = [*map(str, first["loc"])]
+            raise WrongValue(path, first["msg"], first["input"]) from error
 
     def given(self) -> dict[str, Any]:
         """The arguments that the model gave, by the names of the parameters."""

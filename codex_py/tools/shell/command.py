@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
-from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, field_validator
-
 from codex_py.errors import ToolError
 from codex_py.execpolicy.place import Place
 from codex_py.execpolicy.safety import is_known_safe
@@ -19,9 +17,11 @@ from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol import event_items, events
 from codex_py.protocol.calls import PastCall, PastItems, past_command, read_report
+from codex_py.protocol.checked import OR_DEFAULT, WrongValue
 from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import LenientParams
+from codex_py.tools.base import ToolParams, invalid_arguments
 from codex_py.tools.shell.orchestrator import Orchestrator
 from codex_py.tools.shell.permission import CommandCall, Run
 from codex_py.tools.shell.quoting import quote_argv
@@ -39,47 +39,37 @@ _BARE_PATCH = (
     ' Rerun as ["apply_patch", "<patch>"]'
 )
 
-# Relative to the directory of the turn; a path cannot contain NUL.
 Workdir: TypeAlias = Annotated[
-    str | None,
-    Field(
-        pattern=r"^[^\x00]*$",
-        description="Where to run it. Default: the working directory of the session.",
-    ),
+    str | None, "Where to run it. Default: the working directory of the session."
 ]
-Login: TypeAlias = Annotated[
-    bool | None, Field(description="Run the shell as a login shell. Default: true.")
-]
+"""Relative to the directory of the turn."""
+Login: TypeAlias = Annotated[bool | None, "Run the shell as a login shell. Default: true."]
 
 
-class CommandParams(LenientParams):
+@frozen(kw_only=True)
+class CommandParams(ToolParams):
     workdir: Workdir = None
-    sandbox_permissions: str = Field(
-        default="use_default",
-        description="`require_escalated` asks to run without the sandbox. Default: use_default.",
-        json_schema_extra={"enum": ["use_default", "require_escalated"]},
-    )
-    justification: str | None = Field(
-        default=None,
-        description="With `require_escalated`: the question to put to the user, one sentence.",
-    )
-    prefix_rule: tuple[str, ...] = Field(
-        default=(),
-        description="With `require_escalated`: words with which later commands that may also run"
-        " this way begin.",
-    )
-
-    @field_validator("prefix_rule", mode="wrap")
-    @classmethod
-    def _or_none(cls, value: Any, handler: ValidatorFunctionWrapHandler) -> tuple[str, ...]:
-        # Only a suggestion: an invalid one is no reason to refuse the command.
-        try:
-            return handler(value)
-        except ValidationError:
-            return ()
+    sandbox_permissions: Annotated[
+        Literal["use_default", "require_escalated"],
+        "`require_escalated` asks to run without the sandbox. Default: use_default.",
+        OR_DEFAULT,
+    ] = "use_default"
+    justification: Annotated[
+        str | None, "With `require_escalated`: the question to put to the user, one sentence."
+    ] = None
+    prefix_rule: Annotated[
+        tuple[str, ...],
+        "With `require_escalated`: words with which later commands that may also run this way begin.",
+        OR_DEFAULT,
+    ] = ()
 
     def cwd(self, context: ToolContext) -> Path:
-        return context.cwd / (self.workdir or "")
+        """Raises a `ToolError` if no path can be made of `workdir`."""
+        workdir = self.workdir or ""
+        if "\0" in workdir:
+            reason = "a path cannot contain NUL"
+            raise invalid_arguments(WrongValue(["workdir"], reason, workdir))
+        return context.cwd / workdir
 
     def call(self, argv: Sequence[str], context: ToolContext, *, tty: bool) -> CommandCall:
         return CommandCall(
@@ -92,7 +82,7 @@ class CommandParams(LenientParams):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandRunner:
     """One serves all commands of a session."""
 

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import Field
-
 from codex_py.errors import ToolError
 from codex_py.execpolicy.place import SYSTEM_FOLDERS
 from codex_py.process.process import Process
@@ -17,8 +15,9 @@ from codex_py.programs import find_program
 from codex_py.protocol.calls import PastCall, PastItems, read_report
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.event_items import CommandExecution, ThreadItem
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import LenientParams
+from codex_py.tools.base import ToolParams
 from codex_py.tools.shell.command import CommandParams, CommandTool, Login, Workdir
 from codex_py.tools.truncate import token_count, truncate_output
 
@@ -29,27 +28,23 @@ _MAX_POLL_MS = 300_000
 _SHELLS = {"bash", "zsh", "sh", "dash", "ksh", "fish"}
 
 OutputLimit: TypeAlias = Annotated[
-    int | None,
-    Field(description="How much output to return, in tokens. Longer output is cut in the middle."),
+    int | None, "How much output to return, in tokens. Longer output is cut in the middle."
 ]
 
 
+@frozen(kw_only=True)
 class ExecCommandParams(CommandParams):
-    cmd: str = Field(description="The command line.")
+    cmd: Annotated[str, "The command line."]
     workdir: Workdir = None
-    shell: str | None = Field(
-        default=None, description="The shell to run it in. Default: the user's."
-    )
+    shell: Annotated[str | None, "The shell to run it in. Default: the user's."] = None
     """Name or path."""
     login: Login = None
-    tty: bool = Field(
-        default=False,
-        description="Give the command a terminal, so that it can be written to. Default: false.",
-    )
-    yield_time_ms: int = Field(
-        default=10_000,
-        description="How long to wait for the end, in milliseconds. Default: 10000.",
-    )
+    tty: Annotated[
+        bool, "Give the command a terminal, so that it can be written to. Default: false."
+    ] = False
+    yield_time_ms: Annotated[
+        int, "How long to wait for the end, in milliseconds. Default: 10000."
+    ] = 10_000
     max_output_tokens: OutputLimit = None
 
 
@@ -78,14 +73,11 @@ class ExecCommand(CommandTool):
         return _report(process, session_id, started, params.max_output_tokens, context)
 
 
-class WriteStdinParams(LenientParams):
-    session_id: int = Field(description="The session that `exec_command` named.")
-    chars: str = Field(
-        default="", description="What to write; \\u0003 interrupts. Empty: only wait for output."
-    )
-    yield_time_ms: int | None = Field(
-        default=None, description="How long to wait for output, in milliseconds."
-    )
+@frozen(kw_only=True)
+class WriteStdinParams(ToolParams):
+    session_id: Annotated[int, "The session that `exec_command` named."]
+    chars: Annotated[str, "What to write; \\u0003 interrupts. Empty: only wait for output."] = ""
+    yield_time_ms: Annotated[int | None, "How long to wait for output, in milliseconds."] = None
     max_output_tokens: OutputLimit = None
 
 

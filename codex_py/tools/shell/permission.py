@@ -8,7 +8,7 @@ which the user is asked to allow permanently. Source of the texts for the model:
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -26,6 +26,7 @@ from codex_py.protocol.approval import (
     SandboxMode,
     may_ask,
 )
+from codex_py.protocol.frozen import frozen
 from codex_py.tools.shell.quoting import quote_argv
 
 _ALLOWING_RULE = 'a rule with decision="allow" in $CODEX_HOME/rules'
@@ -63,7 +64,7 @@ _WRAPPERS: Final = frozenset(
 """Programs that run another one. A rule is judged by the inner one, if it can be identified."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandCall:
     argv: tuple[str, ...]
     cwd: Path
@@ -86,21 +87,21 @@ Approval: TypeAlias = tuple[tuple[str, ...], Path, bool, bool]
 """What an approval for the session covers: argv, cwd, `escalated` and `tty`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Run:
     sandboxed: bool
     environment: Mapping[str, str] | None = None
     """Its variables if a rule lets it leave the sandbox; None: those of the session."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ask:
     request: ApprovalRequest
     sandboxed: bool
     """How it runs after a yes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Cause:
     kind: Literal["sandbox_approval", "rules"]
     reason: str | None

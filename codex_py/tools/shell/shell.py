@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import AliasChoices, Field
-from pydantic.json_schema import SkipJsonSchema
-
 from codex_py.errors import ToolError
+from codex_py.protocol.checked import Aliases, WrongValue
 from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import command_report
+from codex_py.tools.base import command_report, invalid_arguments
 from codex_py.tools.shell.command import CommandParams, CommandTool, Login, Workdir
 from codex_py.tools.truncate import truncate_middle, truncate_output
 
@@ -19,33 +18,31 @@ _TIMED_OUT = 124
 _MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000
 
 _Timeout: TypeAlias = Annotated[
-    int,
-    Field(
-        ge=0,
-        validation_alias=AliasChoices("timeout_ms", "timeout"),
-        description="Milliseconds until the command is killed. Default: 10000.",
-    ),
+    int, "Milliseconds until the command is killed. Default: 10000.", Aliases(["timeout"])
 ]
 
 
+@frozen(kw_only=True)
 class TimedCommandParams(CommandParams):
     timeout_ms: _Timeout = 10_000
 
 
+@frozen(kw_only=True)
 class ShellParams(TimedCommandParams):
-    command: list[str] | str = Field(description="The program and its arguments.")
+    command: Annotated[list[str] | str, "The program and its arguments."]
     """An argv. A line of text, which some models write instead, is for the user's shell."""
     workdir: Workdir = None
-    prefix_rule: SkipJsonSchema[tuple[str, ...]] = ()
 
 
+@frozen(kw_only=True)
 class ShellCommandParams(TimedCommandParams):
-    command: str = Field(description="The command line.")
+    command: Annotated[str, "The command line."]
     workdir: Workdir = None
     timeout_ms: _Timeout = 10_000
     login: Login = None
 
 
+@frozen(kw_only=True)
 class LocalShellParams(TimedCommandParams):
     command: list[str]
 
@@ -56,6 +53,9 @@ class _TimedCommand(CommandTool):
     ) -> ToolOutput:
         if not argv:
             raise ToolError("command args are empty", code="InvalidArgs")
+        if params.timeout_ms < 0:
+            error = WrongValue(["timeout_ms"], "it is negative", params.timeout_ms)
+            raise invalid_arguments(error)
         patched = await self.runner.patch_output(argv, params.cwd(context), context)
         if patched is not None:
             return patched

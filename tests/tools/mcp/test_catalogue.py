@@ -1,5 +1,6 @@
 import asyncio
 import json
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +97,9 @@ def test_what_is_offered_is_what_our_own_tools_take(tmp_path: Path, name: str) -
             own = own_mcp_tools(it.servers, McpCatalogue(it.servers))
             model = next(tool.params for tool in own if tool.name == name)
             parameters = own_spec(name).parameters
-            fields = model.model_fields
-            assert set(parameters["properties"]) == set(fields)
-            required = {field for field, info in fields.items() if info.is_required()}
+            found = {each.name: each for each in fields(model)}
+            assert set(parameters["properties"]) == set(found)
+            required = {name for name, each in found.items() if each.default is MISSING}
             assert set(parameters["required"]) == required
 
     asyncio.run(main())

@@ -156,7 +156,7 @@ def _rewritten(use: ToolUse, updated: Mapping[str, Any]) -> ToolUse:
         if not isinstance(command := updated.get("command"), str):
             raise ValueError("`command` is missing")
         value = command if isinstance(getattr(use.params, field), str) else shlex.split(command)
-        return replace(use, params=use.params.model_copy(update={field: value}))
+        return replace(use, params=replace(use.params, **{field: value}))
     except ValueError as error:
         raise ToolError(
             f"a PreToolUse hook gave the call an `updatedInput` that does not fit: {error}",

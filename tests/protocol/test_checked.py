@@ -1,0 +1,79 @@
+"""Reading of JSON after annotations."""
+
+from typing import Annotated, Any, Literal
+
+import pytest
+
+from codex_py.protocol.checked import OR_DEFAULT, Aliases, WrongValue, checked
+from codex_py.protocol.frozen import frozen
+
+
+@frozen(kw_only=True)
+class Part:
+    text: str
+
+
+@frozen(kw_only=True)
+class Whole:
+    name: str
+    count: Annotated[int, "How many.", Aliases(["number", "n"])] = 1
+    share: float = 0.0
+    is_old: bool = False
+    kind: Annotated[Literal["a", "b"], "One of two.", OR_DEFAULT] = "a"
+    words: Annotated[tuple[str, ...], "Some.", OR_DEFAULT] = ()
+    parts: list[Part] | None = None
+    line: list[str] | str = ""
+
+
+@pytest.mark.parametrize(
+    ("data", "whole"),
+    [
+        ({"name": "x", "invented": 1}, Whole(name="x")),
+        ({"name": "x", "count": None, "parts": None}, Whole(name="x")),
+        ({"name": "x", "number": 3}, Whole(name="x", count=3)),
+        ({"name": "x", "count": 2, "n": 3}, Whole(name="x", count=2)),
+        # As models write them.
+        ({"name": "x", "count": "3", "is_old": "True"}, Whole(name="x", count=3, is_old=True)),
+        ({"name": "x", "count": 3.0, "share": 1}, Whole(name="x", count=3, share=1.0)),
+        ({"name": "x", "kind": "c", "words": ["a", 1]}, Whole(name="x")),
+        ({"name": "x", "kind": "b", "words": ["a"]}, Whole(name="x", kind="b", words=("a",))),
+        ({"name": "x", "parts": [{"text": "t"}]}, Whole(name="x", parts=[Part(text="t")])),
+        ({"name": "x", "line": "a b"}, Whole(name="x", line="a b")),
+        ({"name": "x", "line": ["a", "b"]}, Whole(name="x", line=["a", "b"])),
+    ],
+)
+def test_fields_are_read_as_they_are_annotated(data: Any, whole: Whole) -> None:
+    assert checked(Whole, data) == whole
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({}, "missing field `name`"),
+        ([1], "invalid value [1] for `arguments`: Input should be a valid dictionary"),
+        ({"name": None}, "missing field `name`"),
+        ({"name": 5}, "invalid value 5 for `name`: Input should be a valid string"),
+        ({"name": "", "count": True}, "invalid value true for `count`"),
+        ({"name": "", "count": 0.5}, "invalid value 0.5 for `count`"),
+        ({"name": "", "n": float("inf")}, "invalid value Infinity for `n`"),
+        ({"name": "", "count": "[" * 9_000}, "for `count`: Input should be a valid integer"),
+        ({"name": "", "is_old": 1}, "for `is_old`: Input should be a valid boolean"),
+        ({"name": "", "share": ""}, 'invalid value "" for `share`'),
+        ({"name": "", "parts": [{"text": ""}, {}]}, "missing field `parts.1.text`"),
+        ({"name": "", "line": [1]}, "invalid value 1 for `line.0`"),
+    ],
+)
+def test_what_does_not_fit_is_told_by_its_place(data: Any, words: str) -> None:
+    with pytest.raises(WrongValue) as error:
+        checked(Whole, data)
+    assert words in str(error.value)
+
+
+def test_a_value_is_shown_in_part_however_deep_or_long_it_is() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    for value in (deep, ["x"] * 1_000_000):
+        with pytest.raises(WrongValue) as error:
+            checked(str, value)
+        assert len(str(error.value)) < 300
