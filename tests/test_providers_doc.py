@@ -12,7 +12,9 @@ from codex_py.model.profile import Profile
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 
 TEXT = (Path(__file__).parent.parent / "docs" / "providers.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
+EXAMPLES = [
+    text for text in re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL) if "[model_providers" in text
+]
 
 
 @pytest.mark.parametrize(

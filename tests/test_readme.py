@@ -1,7 +1,8 @@
-"""The README's examples are run as they stand, against a scripted model."""
+"""The examples of the README and of the documentation are run as they stand, against a scripted model."""
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -10,11 +11,14 @@ from typing import Any
 
 import pytest
 
+from codex_py.cli.commands import find_command, help_text
 from codex_py.testing import RecordedRequest, ev_completed, ev_created, ev_function_call, ev_message
 from tests.support.server import ScriptedServer
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+README = PAGES[0].read_text(encoding="utf-8")
 _PROGRAM_S = 60
 """How long one program may take, on a machine that does much else too."""
 HELLO = "Hello! What are we working on?"
@@ -26,14 +30,14 @@ ANSWERS = {
 }
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
-def examples() -> list[tuple[str, str]]:
-    """`(command, output)` of everything that the README shows at a prompt, in order."""
+def examples(page: Path) -> list[tuple[str, str]]:
+    """`(command, output)` of everything that the page shows at a prompt, in order."""
     found: list[tuple[str, str]] = []
-    for block in blocks("console"):
+    for block in blocks("console", page.read_text(encoding="utf-8")):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
             found.append((command, output))
@@ -95,19 +99,80 @@ def same_but_for_ids(text: str) -> str:
     return re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", text)
 
 
-@pytest.mark.timeout(_PROGRAM_S * (2 + len(examples())))
-def test_every_example_prints_what_the_readme_shows(tmp_path: Path, home: Path, repo: Path) -> None:
+@pytest.mark.timeout(_PROGRAM_S * 20)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=page.stem) for page in PAGES if examples(page)]
+)
+def test_every_example_prints_what_the_page_shows(
+    tmp_path: Path, home: Path, repo: Path, page: Path
+) -> None:
     with ScriptedServer([answer] * 20) as server:
         config = server.config_toml().replace('model = "gpt-5.5"\n', "")
         (home / "config.toml").write_text(config, encoding="utf-8")
-        for command, output in examples():
+        for command, output in examples(page):
             if command.startswith("codex-py exec resume"):
-                # The session before it in the README's text is that of the first example.
-                say_hello = examples()[0][0]
-                run(say_hello, tmp_path, repo)
+                run('codex-py exec "Say hello"', tmp_path, repo)
             assert same_but_for_ids(run(command, tmp_path, repo)) == same_but_for_ids(output)
-    assert len(examples()) >= 8
-    assert (repo / "notes.md").read_text(encoding="utf-8") == "First release."
+
+
+def test_the_examples_are_found() -> None:
+    assert {"README", "exec", "mcp", "patches"} <= {page.stem for page in PAGES if examples(page)}
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
+def test_every_command_that_is_not_run_exists_with_its_options(page: Path) -> None:
+    """They need a key, a network or a person: their words are looked up in the help."""
+    for line in "".join(blocks("sh", page.read_text(encoding="utf-8"))).splitlines():
+        program, *words = shlex.split(line.partition(" | ")[0], comments=True) or [""]
+        if program.endswith("scripts/run"):
+            program = "codex-py"
+        elif program.startswith("scripts/"):
+            assert os.access(ROOT / program, os.X_OK)
+        if program != "codex-py":
+            continue
+        words = words[: words.index("--")] if "--" in words else words
+        command = find_command(words[0]) if words else None
+        assert command is not None or not words or not words[0].isalpha(), line
+        text = help_text("" if command is None else command.names[0])
+        if command is not None and words[1:] and command.members:
+            assert words[1] in command.members, line
+        used = [word.partition("=")[0] for word in words if re.match("--?[a-z]", word)]
+        assert [option for option in used if not re.search(rf"{option}\b", text)] == [], line
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 250
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
+def test_every_link_leads_somewhere(page: Path) -> None:
+    text = re.sub(
+        r"^```.*?^```$|`[^`\n]*`",
+        "",
+        page.read_text(encoding="utf-8"),
+        flags=re.MULTILINE | re.DOTALL,
+    )
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    assert [link for link in links if not leads_somewhere(page, link)] == []
+
+
+def leads_somewhere(page: Path, link: str) -> bool:
+    path, _, anchor = link.partition("#")
+    target = page.parent / path if path else page
+    if not target.is_file() or (page.parent == DOCS and target.parent != DOCS):
+        return False
+    headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+    return not anchor or anchor in map(anchor_of, headings)
+
+
+def anchor_of(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def test_the_index_lists_every_page() -> None:
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^([a-z-]+)$", "".join(blocks(r"\{toctree\}", index)), re.MULTILINE)
+    assert sorted([*listed, "index"]) == [page.stem for page in PAGES[1:]]
 
 
 def run(command: str, tmp_path: Path, repo: Path) -> str:
@@ -125,7 +190,7 @@ def run(command: str, tmp_path: Path, repo: Path) -> str:
 
 
 def test_the_library_example_runs_as_it_stands(tmp_path: Path, home: Path, repo: Path) -> None:
-    example, _ = blocks("python")
+    example, _ = blocks("python", (DOCS / "library.md").read_text(encoding="utf-8"))
     with ScriptedServer([answer]) as server:
         (home / "config.toml").write_text(server.config_toml(), encoding="utf-8")
         done = subprocess.run(
@@ -141,7 +206,7 @@ def test_the_library_example_runs_as_it_stands(tmp_path: Path, home: Path, repo:
 
 
 def test_the_tool_example_runs_as_it_stands(tmp_path: Path, home: Path, repo: Path) -> None:
-    _, example = blocks("python")
+    (example,) = blocks("python")
     call = ev_function_call("call_1", "stock", {"part": "bolts"})
     with ScriptedServer(
         [

@@ -1,4 +1,4 @@
-"""`codex-py exit-codes`: the meaning of each exit code. The README has the same table."""
+"""`codex-py exit-codes`: the meaning of each exit code. docs/exec.md has the same table."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

@@ -111,7 +111,7 @@ PROBES = (
     ),
 )
 KNOWN_OPEN = {"landlock": {"change a mode outside", "make .git where there is none"}}
-"""What a backend cannot hold by its nature; see the README."""
+"""What a backend cannot hold by its nature; see docs/sandbox.md."""
 
 _SCRIPT = """
 import os, signal, socket, sys, time

@@ -7,12 +7,12 @@ import pytest
 from codex_py.commands.exit_codes import MEANINGS, run_exit_codes
 from codex_py.errors import ExitCode
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+EXEC = (Path(__file__).parents[2] / "docs" / "exec.md").read_text(encoding="utf-8")
 
 
-def test_every_exit_code_has_a_meaning_and_the_readme_has_the_same() -> None:
+def test_every_exit_code_has_a_meaning_and_the_documentation_has_the_same() -> None:
     assert set(ExitCode) <= MEANINGS.keys()
-    section = README.partition("\n## Exit codes\n")[2].partition("\n## ")[0]
+    section = EXEC.partition("\n## Exit codes\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (\d+) \| (.*) \|$", section, re.MULTILINE)
     assert [(int(code), text) for code, text in rows] == list(MEANINGS.items())
 
