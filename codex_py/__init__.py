@@ -80,6 +80,10 @@ _NAMES = {
 __all__ = ["__version__", *" ".join(_NAMES.values()).split()]  # pyright: ignore[reportUnsupportedDunderAll] -- it knows them by the imports above
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> "Any":
     # `codex-py --version` imports this module and nothing else.
     home = next((module for module, names in _NAMES.items() if name in names.split()), None)

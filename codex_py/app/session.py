@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from functools import partial
 from inspect import iscoroutinefunction
+from logging import getLogger
 from typing import Any
 
 from codex_py.app.child_events import ChildEvents
@@ -29,7 +30,8 @@ from codex_py.filesystem.git import for_another_tree
 from codex_py.model.providers import Provider
 from codex_py.model.retry import Retries
 from codex_py.protocol.approval import Approver
-from codex_py.protocol.events import EventSink
+from codex_py.protocol.event_items import ErrorItem
+from codex_py.protocol.events import Event, EventSink, ItemCompleted
 from codex_py.protocol.extension import (
     Extension,
     Feature,
@@ -53,7 +55,7 @@ __all__ = ["Session", "TurnResult", "open_session"]
 async def open_session(
     config: Config,
     options: SessionOptions,
-    sink: EventSink,
+    sink: EventSink | None = None,
     *,
     environment: Mapping[str, str] | None = None,
     approver: Approver | None = None,
@@ -67,22 +69,25 @@ async def open_session(
     closes its file and its connections.
 
     Args:
-        sink: takes every event; a plain function, which is never awaited.
+        sink: takes every event; a plain function, which is never awaited. None: warnings go to the logger
+            `codex_py`, and nothing else is told.
         environment: None: that of the program.
         approver: decides what the approval policy leaves to the user; None denies it.
         elicitor: answers the questions of MCP servers and of the model to the user. None: those of servers are
-        declined,
-            and the model is not offered `request_user_input`.
+            declined, and the model is not offered `request_user_input`.
         extensions: see `protocol.extension`; the first is the outermost.
         tools: Python functions that the model may call; see `codex_py.tool`.
 
     Raises:
-        TypeError: the sink is a coroutine function, or a function cannot be a tool.
+        TypeError: the sink is a coroutine function, the approver has no coroutine function `review`, or a
+            function cannot be a tool.
         ValueError: two tools have the same name, or one has the name of a tool of the program.
         CodexError: the configuration is wrong, or a feature cannot start. Nothing was emitted.
     """
     config.require_enforced()
+    sink = log_warnings if sink is None else sink
     _check_sink(sink)
+    _check_approver(approver)
     environment = os.environ if environment is None else environment
     warnings = _Warnings(config.warnings)
     elicitor = elicitor or DecliningElicitor()
@@ -259,6 +264,18 @@ def _retries(provider: Provider, options: SessionOptions) -> Retries:
 def _check_sink(sink: EventSink) -> None:
     if iscoroutinefunction(sink) or iscoroutinefunction(type(sink).__call__):
         raise TypeError("the sink must be a plain function: an `async def` would never be awaited")
+
+
+def _check_approver(approver: Approver | None) -> None:
+    review: Any = getattr(approver, "review", None)
+    if approver is not None and not iscoroutinefunction(review):
+        raise TypeError(f"the approver must have an `async def review(request)`: {approver!r}")
+
+
+def log_warnings(event: Event) -> None:
+    """An `EventSink` that gives warnings to the logger `codex_py`."""
+    if isinstance(event, ItemCompleted) and isinstance(event.item, ErrorItem):
+        getLogger("codex_py").warning(event.item.message)
 
 
 def _check_names(tools: Sequence[OfferedTool]) -> None:

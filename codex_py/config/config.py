@@ -163,7 +163,7 @@ class Config:
 
 def load_config(
     *,
-    cwd: Path,
+    cwd: Path | str = ".",
     environment: Mapping[str, str] | None = None,
     overrides: Sequence[str] = (),
     flags: Mapping[str, Any] | None = None,
@@ -185,10 +185,12 @@ def load_config(
         system: the administrator's folder.
 
     Raises:
-        ConfigError: the message names the file, the line where known, and the key.
+        ConfigError: the message names the file, the line where known, and the key; or `cwd`, which is no folder.
     """
+    if not Path(cwd).is_dir():
+        raise ConfigError(f"`cwd`: there is no folder {str(cwd)!r}")
     layers = read_layers(
-        cwd=cwd,
+        cwd=Path(cwd),
         environment=os.environ if environment is None else environment,
         overrides=overrides,
         flags=flags,

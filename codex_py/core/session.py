@@ -6,14 +6,14 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from codex_py.core.compact import Compactor
 from codex_py.core.history import past_prompts
 from codex_py.core.session_turn import SessionTurn, TurnResult
 from codex_py.core.thread_log import ThreadLog
 from codex_py.core.turn import ItemHandlers, RetryBudget
-from codex_py.errors import CodexError, ConfigError
+from codex_py.errors import CodexError, ConfigError, UsageError
 from codex_py.protocol import event_items, events
 from codex_py.protocol.combined import combined
 from codex_py.protocol.extension import (
@@ -195,8 +195,14 @@ class Session:
 
         Raises:
             RuntimeError: a turn is running, or the session is closed.
+            TypeError: the text is no `str`.
             ConfigError: the tool choice is none.
+            UsageError: there is neither text nor an image.
         """
+        if not isinstance(cast("object", text), str):
+            raise TypeError(f"the prompt is a {type(text).__name__}, not a str")
+        if not (text.strip() or images):
+            raise UsageError("the prompt is empty")
         choice = None if tool_choice is None else ToolChoice.parse(tool_choice)
         prompt = UserPrompt(text, tuple(map(str, images)))
         start = TurnStart(new_thread_id(), prompt, choice, output_schema)

@@ -37,8 +37,8 @@ class TurnResult:
     denied: bool = False
     """True if a policy, or the user, refused a call."""
     exit_code: int = 0
-    """The exit code that an extension sets for a turn that completed; 3 if one was overridden, see
-    `Extension.before_stop`."""
+    """That of `codex-py exec`: of the error, if the turn failed; else what an extension sets, or 3 if one was
+    overridden, see `Extension.before_stop`. 0: the turn completed."""
 
     def raise_for_error(self) -> None:
         """Raises `error`, a `CodexError`, if the turn failed."""
@@ -215,9 +215,12 @@ class SessionTurn:
         if by_others or (is_cancelled and not self._is_ended):
             raise asyncio.CancelledError
         exit_code: int = facts.get("exit_code") or (ExitCode.GATE if self._overridden else 0)
+        if (error := outcome.error) is not None:
+            # A gate that failed too may be the more serious.
+            exit_code = max(error.exit_code, exit_code if error.code == "schema" else 0)
         denied = self._denied.calls > 0
         usage = self._host.log.usage
-        return TurnResult(self._last_message, usage, outcome.error, denied, exit_code)
+        return TurnResult(self._last_message, usage, error, denied, exit_code)
 
     async def _be_cancelled(self) -> None:
         """Let the cancellation of `end` arrive, if the turn has awaited nothing since.

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
-from codex_py.errors import ToolError, TurnSuspended
+from codex_py.errors import CodexError, ToolError, TurnSuspended
 from codex_py.protocol.frozen import frozen
 
 
@@ -141,6 +141,22 @@ class Review:
     """What the model should do instead, in the words of the user; the model reads it."""
 
 
+def as_review(answer: object) -> Review:
+    """The answer of an approver: a `Review`, a `ReviewDecision`, or True or False.
+
+    Raises:
+        CodexError: it is none of these, with the code `approver`. The call is not allowed.
+    """
+    if isinstance(answer, bool):
+        answer = ReviewDecision.APPROVED if answer else ReviewDecision.DENIED
+    if isinstance(answer, ReviewDecision):
+        return Review(answer)
+    if isinstance(answer, Review):
+        return answer
+    reason = "is neither a bool, nor a ReviewDecision, nor a Review, so the call was not allowed"
+    raise CodexError(f"the approver answered {answer!r}, which {reason}", code="approver")
+
+
 DENIALS = frozenset({"ApprovalDenied", "SandboxDenied"})
 """Error codes of calls that were not allowed to run. An event, `CallDenied`, tells the user of each."""
 
@@ -213,8 +229,9 @@ class Approvals:
 
         Raises:
             ToolError: the user refused.
+            CodexError: the approver gave no answer that can be understood.
         """
-        review = await self._approver.review(replace(request, agent=self._agent))
+        review = as_review(await self._approver.review(replace(request, agent=self._agent)))
         if review.decision is ReviewDecision.ABORT:
             self._abort()
         if review.decision in {ReviewDecision.DENIED, ReviewDecision.ABORT}:

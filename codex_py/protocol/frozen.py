@@ -5,8 +5,9 @@ before its first request. A `frozen` class takes 0.05 ms: its methods are compil
 fields. `fields`, `replace` and `asdict` of `dataclasses` work on it.
 """
 
+import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from typing import Any, NoReturn, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
@@ -28,10 +29,30 @@ def frozen(cls: type[Any] | None = None, /, *, kw_only: bool = False) -> Any:
         made.__init__ = _initializer(made)
         made.__repr__ = _representation(made)
         made.__eq__, made.__hash__ = _comparison(made)
+        made.__signature__ = _Signature()
         made.__setattr__, made.__delattr__ = _refuse_to_set, _refuse_to_delete
         return made
 
     return decorate if cls is None else decorate(cls)
+
+
+class _Signature:
+    """Makes the signature of a class for `help`, when somebody asks for it."""
+
+    def __get__(self, instance: object, owner: type[Any]) -> inspect.Signature:
+        if instance is not None:
+            # `inspect.signature` of an instance is that of its `__call__`.
+            raise AttributeError("__signature__")
+        made = [_parameter(each) for each in fields(owner) if each.init]
+        return inspect.Signature(sorted(made, key=lambda parameter: parameter.kind))
+
+
+def _parameter(each: Field[Any]) -> inspect.Parameter:
+    place, empty = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
+    kind = inspect.Parameter.KEYWORD_ONLY if each.kw_only else place
+    default = each.default_factory if each.default is MISSING else each.default
+    default = empty if default is MISSING else default
+    return inspect.Parameter(each.name, kind, default=default, annotation=each.type)
 
 
 def _initializer(made: type[Any]) -> Callable[..., None]:

@@ -131,10 +131,7 @@ class ExecRun:
         error = result.error
         if error is None or error.code == "schema":
             self.deliver(self.answer(result))
-        if error is None or error.code == "schema":
-            # A gate that failed too may be the more serious.
-            return max(result.exit_code, ExitCode.DONE if error is None else error.exit_code)
-        return error.exit_code
+        return result.exit_code
 
     async def run_turn(self, session: Session, text: str | None) -> TurnResult:
         """Work on the prompt. None: go on with the call that waits."""
