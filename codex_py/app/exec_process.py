@@ -100,7 +100,8 @@ async def run_exec(
             guardian.forget(child)
     found = await asyncio.to_thread(_read_events, events)
     if code and "error" not in found:
-        lines = (await asyncio.to_thread(_tail, stderr)).splitlines() or [""]
+        ended = f"it exited with {code}" if code > 0 else f"signal {-code} ended it"
+        lines = (await asyncio.to_thread(_tail, stderr)).splitlines() or [ended]
         found["error"] = {"message": lines[-1].removeprefix("Error: "), "code": "exec"}
     seconds = round(time.monotonic() - began, 3)
     ending = (code, None) if code >= 0 else (None, -code)

@@ -65,6 +65,20 @@ def test_a_provider_that_never_has_time_ends_its_tasks_as_failed() -> None:
     assert ends == {"a": ("failed", 2)}
 
 
+def test_an_outage_does_not_use_up_the_attempts_of_one_task() -> None:
+    left = 4
+
+    def status(_row: Row, _number: int) -> str:
+        nonlocal left
+        left -= 1
+        return "try_later" if left >= 0 else "done"
+
+    rows = [row(name) for name in "abcdef"]
+    begun, ends, _ = worked(rows, status, jobs=1, retries=1)
+    assert begun[:6] == list("abcdef")
+    assert {name: end for name, (end, _) in ends.items()} == dict.fromkeys("abcdef", "done")
+
+
 def test_a_stopped_provider_ends_no_task_of_another() -> None:
     rows = [row("a", "p"), row("b", "p"), row("c", "q")]
     _, ends, _ = worked(rows, lambda row, _: "stopped" if row.provider == "p" else "done", jobs=1)

@@ -269,6 +269,7 @@ def test_lost_attempts_are_counted(place: Workplace) -> None:
         assert batch(place, "--retries", "1").returncode == 1
     result = results(place)["t0"]
     assert (result["status"], result["signal"]) == ("failed", signal.SIGKILL)
+    assert result["error"]["message"] == "signal 9 ended it"
     assert [each["status"] for each in result["attempts"]] == ["lost", "lost"]
 
 
@@ -339,6 +340,53 @@ def test_shards_divide_the_tasks(place: Workplace) -> None:
     ]
 
 
+def test_a_shard_without_tasks_is_done(place: Workplace) -> None:
+    write_tasks(place, some_tasks(2))
+    done = batch(place, "--shard", "2/3")
+    assert (done.returncode, results(place)) == (0, {})
+
+
+def test_a_task_whose_folder_or_line_is_gone_meanwhile_fails_alone(place: Workplace) -> None:
+    (place.cwd / "gone").mkdir()
+    # The file is longer than what is read of it at once.
+    tasks = [*some_tasks(2, meta="x" * 50_000), {"id": "last", "prompt": "go"}]
+    tasks[1]["cwd"] = "gone"
+    write_tasks(place, tasks)
+    script = [command("rmdir gone; truncate -s 60000 tasks.jsonl; printf ' ' >> tasks.jsonl"), DONE]
+    with ScriptedServer(script) as server:
+        place.configure(server)
+        assert batch(place, "--jobs", "1").returncode == 1
+    assert statuses(place) == {"t0": "done", "t1": "failed", "last": "failed"}
+    assert (
+        results(place)["last"]["error"]["message"] == "its line has changed since the batch began"
+    )
+
+
+def test_each_provider_that_was_stopped_is_named(place: Workplace) -> None:
+    tasks = some_tasks(2)
+    for task, name in zip(tasks, ("nowhere", "nobody"), strict=True):
+        task["provider"] = name
+    write_tasks(place, tasks)
+    with ScriptedServer([]) as server:
+        place.configure(server)
+        done = batch(place)
+    assert done.returncode == 78
+    for name in (b"nowhere", b"nobody"):
+        assert b"no further task ran with " + name in done.stderr
+
+
+def test_standard_input_that_is_closed_is_a_sentence(place: Workplace) -> None:
+    words = [sys.executable, "-m", "codex_py", "batch", "-", "-o", "out.jsonl"]
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *words],
+        cwd=place.cwd,
+        env=environment(place.home),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (2, b"Error: there is no task to run\n")
+
+
 def test_rows_of_swe_bench_become_predictions(place: Workplace) -> None:
     repo = place.cwd / "owner" / "name"
     repo.mkdir(parents=True)
@@ -394,7 +442,11 @@ def test_failed_tasks_run_again_if_asked(place: Workplace) -> None:
         ('{"id": "x", "prompt": "x", "cwd": ".", "repo": "."}', "write either `cwd` or `repo`"),
         ('{"id": "x", "prompt": "x", "timeout": "soon"}', "timeout: "),
         ('{"id": "x", "prompt": "x", "env": ["NOT_SET"]}', "a variable is not set: NOT_SET"),
-        ('{"id": "x", "prompt": "\xff"}', "line 2 of tasks.jsonl: "),
+        ('{"id": "x", "prompt": "\xff"}', "line 2 of tasks.jsonl: it is not JSON: "),
+        ('{"id": "x", "prompt": "\\ud800"}', "line 2 of tasks.jsonl: it is not JSON: "),
+        ('{"id": "x", "prompt": "x", "verify": "a\\u0000"}', "line 2 of tasks.jsonl: it has a NUL"),
+        ('{"id": "x", "prompt": "x", "repo": "."}', "'.' is in no git repository"),
+        ('{"id": "x", "prompt": "x", "max_turns": 0}', "max_turns: '0' is no amount of responses"),
     ],
 )
 def test_a_bad_task_file_runs_nothing(place: Workplace, line: str, reason: str) -> None:
@@ -417,6 +469,8 @@ def test_a_bad_task_file_runs_nothing(place: Workplace, line: str, reason: str) 
         (["tasks.jsonl", "-o", "out.jsonl", "--only", "t7"], "there is no task t7"),
         (["tasks.jsonl", "-o", "out.jsonl", "--", "a prompt"], "behind `--` are options"),
         (["tasks.jsonl", "-o", "out.jsonl", "--", "--no-such"], "unknown option --no-such"),
+        (["tasks.jsonl", "-o", "out.jsonl", "--", "--worktree"], "behind `--` are options"),
+        (["tasks.jsonl", "-o", "out.jsonl", "--retries", "-1"], "'-1' is no number from 0"),
         (["tasks.jsonl", "-o", "tasks.jsonl"], "line 1 of tasks.jsonl is no result"),
     ],
 )

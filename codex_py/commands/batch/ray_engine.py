@@ -59,6 +59,9 @@ class RayEngine:
         self._environment, self._keys = environment, secret_names(config)
         self._cwd = str(Path.cwd())
         settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
+        if address != "local":
+            # Otherwise it takes 15 minutes until it says that nobody is there.
+            settings |= {"RAY_NUM_REDIS_GET_RETRIES": "1", "RAY_py_gcs_connect_timeout_s": "5"}
         token = Path(environment.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
         if "RAY_AUTH_TOKEN" in environment or token.exists():
             # With it, we also connect to a cluster that wants none.
@@ -72,14 +75,14 @@ class RayEngine:
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         try:
             ray.init(address=address, **quiet, **(of_own if address == "local" else {}))
+            # Ray would repeat what was lost without a word, and pay for it twice.
+            once = {"max_retries": 0, "retry_exceptions": False, "scheduling_strategy": "SPREAD"}
+            self._attempt: Any = ray.remote(num_cpus=cpus, **once)(_on_node())
         except ConnectionError as error:
             text = f"there is no Ray at {address}: {_line(error)}"
             raise CodexError(text, exit_code=ExitCode.UNAVAILABLE) from error
         except (RuntimeError, ValueError) as error:
             raise ConfigError(f"Ray at {address}: {_line(error)}") from error
-        # Ray would repeat what was lost without a word, and pay for it twice.
-        once = {"max_retries": 0, "retry_exceptions": False, "scheduling_strategy": "SPREAD"}
-        self._attempt: Any = ray.remote(num_cpus=cpus, **once)(_on_node())
 
     async def run(self, task: Task, line: bytes, folder: Path) -> dict[str, Any]:
         names = (*self._keys, *task.env, *_SENT)

@@ -3,11 +3,11 @@
 import asyncio
 import os
 import shutil
-import sys
 import tempfile
 from argparse import ArgumentTypeError
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -15,7 +15,7 @@ from codex_py.command_line.arguments import parse_arguments
 from codex_py.command_line.configuration import read_config, warn_of_config
 from codex_py.command_line.interruption import Interruption
 from codex_py.command_line.parser import OneOf, flag, option, parse_options
-from codex_py.commands.batch.attempt import Engine, LocalEngine
+from codex_py.commands.batch.attempt import Engine, LocalEngine, failed
 from codex_py.commands.batch.ray_engine import RayEngine
 from codex_py.commands.batch.results import ResultsFile
 from codex_py.commands.batch.schedule import Record, Schedule
@@ -30,9 +30,9 @@ _NOT_SHARED = ("output_last_message", "bundle", "worktree", "record", "replay", 
 """Options of `exec` that two tasks cannot have in common."""
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) <= 100_000:
-        raise ArgumentTypeError(f"{text!r} is no number from 1 to 100000")
+def _count(text: str, least: int = 1) -> int:
+    if not text.isdecimal() or not least <= int(text) <= 100_000:
+        raise ArgumentTypeError(f"{text!r} is no number from {least} to 100000")
     return int(text)
 
 
@@ -68,7 +68,7 @@ class Options:
         Sequence[tuple[str, int]], option("--limit", action="append", type=_limit)
     ] = ()
     timeout: Annotated[float, option("--timeout", type=_seconds)] = 3600.0
-    retries: Annotated[int, option("--retries", type=int)] = 2
+    retries: Annotated[int, option("--retries", type=partial(_count, least=0))] = 2
     fail_fast: Annotated[bool, flag("--fail-fast")] = False
     only: Annotated[str | None, option("--only")] = None
     redo: Annotated[
@@ -86,7 +86,9 @@ def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         raise UsageError("say which tasks: codex-py batch TASKS.jsonl -o RESULTS.jsonl")
     of_exec = [*(f"--config={setting}" for setting in options.overrides), *argv[end + 1 :]]
     arguments = parse_arguments(["exec", *of_exec])
-    if arguments.words != ("exec",) or any(getattr(arguments, name) for name in _NOT_SHARED):
+    if arguments.words != ("exec",) or any(
+        getattr(arguments, name) is not None for name in _NOT_SHARED
+    ):
         raise UsageError("behind `--` are options of exec that all tasks can share, and no prompt")
     config = read_config(arguments, environment)
     warn_of_config(config)
@@ -129,7 +131,10 @@ async def _work(
 ) -> int:
     async def attempt(row: Row, number: int) -> Record:
         view.show(schedule.running)
-        task, line = tasks.task(row)
+        try:
+            task, line = tasks.task(row)
+        except UsageError as error:
+            return failed("failed", str(error))
         folder = Path(row.id, str(number))
         record = await engine.run(task, line, results.folder / folder)
         artefacts = str(results.folder.name / folder)
@@ -154,9 +159,10 @@ async def _work(
     await schedule.work()
     for provider, record in schedule.stopped.items():
         tell(f"Error: no further task ran with {provider}: {record['error']['message']}")
+    for record in schedule.stopped.values():
         return record["exit_code"]
     statuses = {results.ended.get(row.id, ("", "left"))[1] for row in rows}
-    return ExitCode.DONE if statuses == {"done"} else ExitCode.TURN_FAILED
+    return ExitCode.DONE if statuses <= {"done"} else ExitCode.TURN_FAILED
 
 
 def _opened(name: str) -> BinaryIO:
@@ -164,8 +170,9 @@ def _opened(name: str) -> BinaryIO:
     try:
         if name != "-":
             return Path(name).open("rb")
-        copy = tempfile.TemporaryFile()  # noqa: SIM115 - returned
-        shutil.copyfileobj(sys.stdin.buffer, copy)
+        with open(0, "rb", closefd=False) as stdin:
+            copy = tempfile.TemporaryFile()  # noqa: SIM115 - returned
+            shutil.copyfileobj(stdin, copy)
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror}") from error
     copy.seek(0)
@@ -177,9 +184,9 @@ def _selected(rows: Sequence[Row], options: Options) -> list[Row]:
     wanted = {row.id for row in rows} if options.only is None else set(options.only.split(","))
     if unknown := wanted.difference(row.id for row in rows):
         raise UsageError(f"--only: there is no task {', '.join(sorted(unknown))}")
-    if found := [row for row in rows[index::count] if row.id in wanted]:
-        return found
-    raise UsageError("there is no task to run")
+    if not wanted:
+        raise UsageError("there is no task to run")
+    return [row for row in rows[index::count] if row.id in wanted]
 
 
 def _ended_to_redo(

@@ -2,6 +2,7 @@
 
 import asyncio
 import heapq
+import itertools
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -88,10 +89,13 @@ class Schedule:
         self.stopped: dict[str, Record] = {}
         """By provider, the attempt that ended its tasks, such as one without a key."""
         self._lanes: dict[str, _Lane] = {}
-        for number, row in enumerate(rows):
+        self._numbers = itertools.count()
+        for row in rows:
             if row.provider not in self._lanes:
                 self._lanes[row.provider] = _Lane(min(limits.get(row.provider, jobs), jobs))
-            heapq.heappush(self._lanes[row.provider].queue, _Job((-row.priority, number), row))
+            heapq.heappush(
+                self._lanes[row.provider].queue, _Job((-row.priority, next(self._numbers)), row)
+            )
 
     async def work(self) -> None:
         """Run all tasks. Raises what `run` and `ended` raise, when all that runs was cancelled."""
@@ -126,7 +130,12 @@ class Schedule:
                 lane.close()
                 return
             case "try_later" | "lost" as status:
-                job.failures += lane.refused(began) if status == "try_later" else 1
+                if status == "try_later":
+                    # Behind the others, so that an outage does not use up the attempts of one.
+                    job.rank = job.rank[0], next(self._numbers)
+                    job.failures += lane.refused(began)
+                else:
+                    job.failures += 1
                 if job.failures <= self._retries and len(job.attempts) < _MAX_ATTEMPTS:
                     if not lane.is_closed:
                         heapq.heappush(lane.queue, job)

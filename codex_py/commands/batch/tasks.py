@@ -4,34 +4,22 @@ All of it is checked before anything runs. Only a few words of each task stay in
 """
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Self, TypeAlias
+from typing import Any, BinaryIO, Self
 
 import pydantic
-from pydantic import AliasChoices, BeforeValidator, Field
+from pydantic import AliasChoices, Field
 
 from codex_py.command_line.parser import suggestion
 from codex_py.config.budget import amount
+from codex_py.config.paths import project_root
 from codex_py.errors import ConfigError, UsageError
 
 _MAX_LINE_BYTES = 16 * 1024 * 1024
-
-
-def _amount(limit: str, value: object) -> float:
-    try:
-        return amount(limit, str(value))
-    except ConfigError as error:
-        raise ValueError(str(error)) from None
-
-
-_Turns: TypeAlias = Annotated[float | None, BeforeValidator(partial(_amount, "max_turns"))]
-_Tokens: TypeAlias = Annotated[float | None, BeforeValidator(partial(_amount, "max_tokens"))]
-_Cost: TypeAlias = Annotated[float | None, BeforeValidator(partial(_amount, "max_cost"))]
-_Time: TypeAlias = Annotated[float | None, BeforeValidator(partial(_amount, "max_time"))]
 
 
 class Task(pydantic.BaseModel):
@@ -50,10 +38,10 @@ class Task(pydantic.BaseModel):
     """The repository of a work tree of its own."""
     base: str = Field("HEAD", validation_alias=AliasChoices("base", "base_commit"))
     verify: str | list[str] = []
-    timeout: _Time = None
-    max_turns: _Turns = None
-    max_tokens: _Tokens = None
-    max_cost: _Cost = None
+    timeout: float | None = None
+    max_turns: float | None = None
+    max_tokens: float | None = None
+    max_cost: float | None = None
     model: str | None = None
     provider: str | None = None
     config: dict[str, str | int | float | bool | list[Any]] = {}
@@ -62,6 +50,26 @@ class Task(pydantic.BaseModel):
     env: list[str] = []
     """Variables that must be set."""
     meta: Any = None
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _without_columns(cls, fields: Any) -> Any:
+        """The rows of SWE-bench have many more."""
+        match fields:
+            case {"instance_id": _}:
+                return {name: fields[name] for name in _KNOWN & fields.keys()}
+            case _:
+                return fields
+
+    @pydantic.field_validator("timeout", "max_turns", "max_tokens", "max_cost", mode="before")
+    @classmethod
+    def _amount(cls, value: object, info: pydantic.ValidationInfo) -> float:
+        try:
+            return amount(
+                "max_time" if info.field_name == "timeout" else str(info.field_name), str(value)
+            )
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
 
     @pydantic.model_validator(mode="after")
     def _check(self, info: pydantic.ValidationInfo) -> Self:
@@ -73,8 +81,12 @@ class Task(pydantic.BaseModel):
             raise ValueError("write either `cwd` or `repo`")
         if not Path(folder := self.repo or self.cwd).is_dir():
             raise ValueError(f"there is no folder {folder!r}")
+        if self.repo is not None and project_root(Path(self.repo).resolve(), (".git",)) is None:
+            raise ValueError(f"{self.repo!r} is in no git repository")
         if missing := set(self.env).difference(info.context or ()):
             raise ValueError(f"a variable is not set: {', '.join(sorted(missing))}")
+        if "\0" in "".join((self.prompt, self.base, *self.exec_options())):
+            raise ValueError("it has a NUL character, which no program can be given")
         return self
 
     def exec_options(self) -> list[str]:
@@ -124,37 +136,41 @@ class TaskFile:
                     task = self._task(line)
                     if task.id in seen:
                         raise ValueError(f"the id {task.id!r} was there before")
-                except (ValueError, RecursionError) as error:
+                except ValueError as error:
                     raise UsageError(f"line {number} of {self._name}: {_reason(error)}") from None
                 seen.add(task.id)
                 provider = task.provider or str(task.config.get("model_provider", self._provider))
-                digest = sha256(line.strip()).hexdigest()[:16]
-                yield Row(task.id, offset, digest, provider, task.priority)
+                yield Row(task.id, offset, _digest(line), provider, task.priority)
             offset += len(line)
 
     def task(self, row: Row) -> tuple[Task, bytes]:
-        """A checked task, and its line."""
+        """A checked task, and its line. Raises a `UsageError` if that is no more what it was."""
         self._file.seek(row.offset)
         line = self._file.readline()
-        return self._task(line), line
+        try:
+            if _digest(line) != row.digest:
+                raise ValueError("its line has changed since the batch began")
+            return self._task(line), line
+        except ValueError as error:
+            raise UsageError(_reason(error)) from None
 
     def _task(self, line: bytes) -> Task:
         if len(line) == _MAX_LINE_BYTES:
             raise ValueError("it is longer than 16 MB")
-        match fields := json.loads(line):
-            case {"instance_id": _}:
-                # The rows of SWE-bench have many more.
-                fields = {name: fields[name] for name in _KNOWN & fields.keys()}
-            case _:
-                pass
-        return Task.model_validate(fields, context=self._environment)
+        return Task.model_validate_json(line.removeprefix(BOM_UTF8), context=self._environment)
+
+
+def _digest(line: bytes) -> str:
+    return sha256(line.strip()).hexdigest()[:16]
 
 
 def _reason(error: Exception) -> str:
     if not isinstance(error, pydantic.ValidationError):
-        return f"it is not JSON: {error}" if isinstance(error, json.JSONDecodeError) else str(error)
+        return str(error)
     first = error.errors(include_url=False)[0]
     key = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":
         return f"unknown key {key!r}.{suggestion(key, _KNOWN)}"
-    return f"{key}: {first['msg']}" if key else first["msg"].removeprefix("Value error, ")
+    if first["type"] == "json_invalid":
+        return f"it is not JSON: {first['msg'].partition(': ')[2].replace(' at line 1 ', ' at ')}"
+    return (f"{key}: " if key else "") + first["msg"].removeprefix("Value error, ")
