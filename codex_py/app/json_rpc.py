@@ -70,6 +70,8 @@ class JsonRpc:
             while line := await self._line():
                 if line.strip():
                     self._take(line)
+                    # What is read already suspends nobody: let the handler begin before the next message.
+                    await asyncio.sleep(0)
         except ConnectionError:
             pass
         finally:
@@ -104,6 +106,17 @@ class JsonRpc:
         """
         if not (is_live and self._unread > _LIVE_UNREAD_BYTES):
             self._send({"method": method, "params": params})
+
+    async def drained(self) -> None:
+        """Wait until the client has read nearly all. For who sends much at once, such as a long conversation.
+
+        Raises:
+            RpcError: the client left.
+        """
+        try:
+            await self._writer.drain()
+        except ConnectionError as error:
+            raise RpcError(INTERNAL_ERROR, "the client left") from error
 
     @property
     def _unread(self) -> int:

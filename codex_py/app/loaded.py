@@ -25,7 +25,7 @@ from codex_py.protocol.approval import (
     ReviewDecision,
     SandboxPolicy,
 )
-from codex_py.protocol.dispatch import Tool, ToolContext
+from codex_py.protocol.dispatch import ItemIds, Tool, ToolContext
 from codex_py.protocol.events import EventSink
 from codex_py.protocol.extension import Extension, ToolFinder
 from codex_py.protocol.items import OutputItem
@@ -183,7 +183,7 @@ class LoadedTools:
             sandbox_policy=self._policy(),
             approvals=self._approvals,
             emit=emit,
-            next_item_id=self._session.next_item_id,
+            next_item_id=ItemIds(self._session.next_item_id),
             output_token_limit=self._output_token_limit,
         )
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from codex_py.errors import CodexError, ToolError, TurnSuspended
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.patched_file import PatchedFile
 
 
 class ApprovalPolicy(StrEnum):
@@ -109,6 +110,10 @@ class ApprovalRequest:
     """The files that a patch names, absolute; the diff in `summary` leaves out the first slash."""
     tool: tuple[str, Mapping[str, Any]] | None = None
     """For `mcp`: `mcp__server__tool` and its arguments."""
+    files: Sequence[PatchedFile] = field(default=(), compare=False)
+    """For `patch`: the files whole, before and after it."""
+    item_id: str | None = field(default=None, compare=False)
+    """Of the call's thread item, which may not have started yet."""
     agent: str | None = None
     """The nickname of the subagent that makes the call; None if it is the session's own."""
 

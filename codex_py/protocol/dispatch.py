@@ -11,6 +11,25 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.tools import ToolCall, ToolOutput
 
 
+class ItemIds:
+    """The ids of a call's thread items: each call of this gives a fresh `item_N`."""
+
+    def __init__(self, fresh: Callable[[], str]) -> None:
+        self._fresh = fresh
+        self._upcoming: str | None = None
+
+    def __call__(self) -> str:
+        taken, self._upcoming = self.upcoming, None
+        return taken
+
+    @property
+    def upcoming(self) -> str:
+        """The id that the next item gets: a question about the call comes before its item, and names it."""
+        if self._upcoming is None:
+            self._upcoming = self._fresh()
+        return self._upcoming
+
+
 @frozen
 class ToolContext:
     """What a tool gets to know about the turn of its call."""
@@ -24,8 +43,8 @@ class ToolContext:
     sandbox_policy: SandboxPolicy
     approvals: Approvals
     emit: EventSink
-    next_item_id: Callable[[], str]
-    """A fresh `item_N` for a thread item of this call."""
+    next_item_id: ItemIds
+    """Of this call alone."""
     output_token_limit: int = 10_000
     """How much output the model gets, in tokens of about four bytes."""
 

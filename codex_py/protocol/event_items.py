@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from codex_py.protocol.approval import DENIALS
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.patched_file import ChangeKind
+from codex_py.protocol.patched_file import ChangeKind, PatchedFile
 
 Status: TypeAlias = Literal["in_progress", "completed", "failed"]
 
@@ -59,6 +59,8 @@ class FileChange(_Item):
     status: Status = "in_progress"
     diff: str = field(default="", metadata={"json": False})
     """Git style; empty if the patch cannot be applied."""
+    files: Sequence[PatchedFile] = field(default=(), compare=False, metadata={"json": False})
+    """The files whole, as the patch finds them and leaves them. Only as it starts: nobody keeps them."""
     error: dict[str, str] | None = field(default=None, metadata={"json": "unless none"})
     """`code` and `message`: why it failed or was declined."""
 

@@ -39,6 +39,8 @@ class Client:
 
     async def requested(self, method: str, params: Any) -> Any:
         match method:
+            case "begin":
+                return self.told.append((method, params))
             case "echo":
                 return params
             case "wait":
@@ -133,6 +135,17 @@ async def test_a_request_that_waits_holds_up_no_other() -> None:
         client.write({"id": 1, "method": "wait"}, {"id": 2, "method": "echo", "params": 2})
         assert await client.read() == {"id": 2, "result": 2}
     assert client.cancelled == ["wait"]
+
+
+@in_a_loop
+async def test_a_request_has_begun_when_the_next_message_is_taken() -> None:
+    async with connected() as client:
+        # In one piece: nothing suspends the reader between the lines.
+        client.write(
+            {"id": 1, "method": "begin"}, {"method": "cancel"}, {"id": 2, "method": "begin"}
+        )
+        assert [(await client.read())["id"] for _ in range(2)] == [1, 2]
+        assert [method for method, _ in client.told] == ["begin", "cancel", "begin"]
 
 
 @in_a_loop

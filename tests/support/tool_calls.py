@@ -18,7 +18,7 @@ from codex_py.protocol.approval import (
     ReviewDecision,
     SandboxPolicy,
 )
-from codex_py.protocol.dispatch import Tool, ToolContext
+from codex_py.protocol.dispatch import ItemIds, Tool, ToolContext
 from codex_py.protocol.event_items import CommandExecution
 from codex_py.protocol.events import Event, ItemCompleted, ItemStarted
 from codex_py.protocol.tools import ToolOutput
@@ -94,7 +94,7 @@ class ToolCalls:
             sandbox_policy=self.sandbox_policy,
             approvals=self._approvals,
             emit=self._emit,
-            next_item_id=self._next_item_id,
+            next_item_id=ItemIds(self._next_item_id),
             output_token_limit=self.output_token_limit,
         )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.protocol.approval import ApprovalPolicy, Approvals, AskForApproval, SandboxPolicy
-from codex_py.protocol.dispatch import Tool, ToolContext
+from codex_py.protocol.dispatch import ItemIds, Tool, ToolContext
 from codex_py.protocol.events import EventSink
 from codex_py.tools.router import ToolRouter
 from tests.support.tool_calls import ScriptedApprover
@@ -29,7 +29,7 @@ def tool_context(
         sandbox_policy=sandbox or SandboxPolicy("danger-full-access"),
         approvals=Approvals(approver or ScriptedApprover()),
         emit=emit,
-        next_item_id=_numbered(),
+        next_item_id=ItemIds(_numbered()),
     )
 
 

@@ -70,6 +70,7 @@ async def approve_call(
     grant: tuple[str, ...],
     refused: CallRefused,
     *,
+    item_id: str,
     rejected: str = "user rejected MCP tool call",
 ) -> None:
     """Ask the user about a call of `server/tool`, unless it is approved for the session.
@@ -77,6 +78,7 @@ async def approve_call(
     Args:
         grant: the key of that approval.
         refused: the error if the user may not be asked.
+        item_id: of the thread item of the call.
         rejected: what the model is told if the user refuses.
 
     Raises:
@@ -87,7 +89,9 @@ async def approve_call(
         raise refused
     shown = truncate_middle(json.dumps(arguments, ensure_ascii=False), _SUMMARY_BYTES, "bytes")
     tool = (MCP_PREFIX + name.replace("/", "__", 1), arguments)
-    request = ApprovalRequest("mcp", f"{name} {shown}", context.cwd, question, tool=tool)
+    request = ApprovalRequest(
+        "mcp", f"{name} {shown}", context.cwd, question, tool=tool, item_id=item_id
+    )
     async with approvals.asking:
         # The previous answer may cover this call.
         if grant not in approvals.granted:

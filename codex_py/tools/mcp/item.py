@@ -45,6 +45,7 @@ def mcp_item(
 class RunningItem:
     def __init__(self, item: event_items.McpToolCall, emit: events.EventSink) -> None:
         self.ended: event_items.McpToolCall | None = None
+        self.id = item.id
         self._item = item
         self._emit = emit
         self._latest = ""

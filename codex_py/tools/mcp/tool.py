@@ -64,7 +64,7 @@ class McpTool:
             ToolError: the call was refused, or failed.
         """
         with mcp_item(self._server.name, self._tool.name, params.root, context) as item:
-            await self._approve(params.root, context)
+            await self._approve(params.root, context, item.id)
             started_at = time.monotonic()
             call = {"name": self._tool.name, "arguments": params.root}
             try:
@@ -82,13 +82,17 @@ class McpTool:
                 image_detail=self._image_detail,
             )
 
-    async def _approve(self, arguments: Mapping[str, Any], context: ToolContext) -> None:
+    async def _approve(
+        self, arguments: Mapping[str, Any], context: ToolContext, item_id: str
+    ) -> None:
         server, tool, config = self._server.name, self._tool.name, self._config
         policy, mode = context.approval_policy, config.approval_mode(tool)
         if needs_approval(self._tool, mode, policy, context.sandbox_policy):
             question = f"Allow the MCP server `{server}` to run the tool `{tool}`?"
             grant, refused = ("mcp", server, tool), refusal(server, tool, config)
-            await approve_call(f"{server}/{tool}", arguments, question, context, grant, refused)
+            await approve_call(
+                *(f"{server}/{tool}", arguments, question, context, grant, refused), item_id=item_id
+            )
 
 
 def mcp_tool_finder(

@@ -27,6 +27,7 @@ from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.event_items import Change, FileChange, ThreadItem
 from codex_py.protocol.events import FilesPatched, ItemCompleted, ItemStarted
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.patched_file import PatchedFile
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolParams, command_report
 from codex_py.tools.patch.scope import ReadScope, listed, refusal, writable_by
@@ -117,7 +118,7 @@ class ApplyPatch:
             _refuse(changes, diff, error, context)
             raise
 
-        item = _start_item(changes, diff, context)
+        item = _start_item(changes, diff, context, plan.changes)
         outcome = await _commit(plan, journal, item, context)
         wall_s = time.monotonic() - started
         if isinstance(outcome, PatchError):
@@ -140,7 +141,12 @@ class ApplyPatch:
         named = listed([str(path) for path in outside])
         reason = f"writes outside of the sandbox: {named}" if outside else None
         paths = tuple([path for c in changes for path in (c.path, c.move_to) if path])
-        request = ApprovalRequest("patch", diff, context.cwd, reason, paths=paths)
+        request = ApprovalRequest(
+            *("patch", diff, context.cwd, reason),
+            paths=paths,
+            files=changes,
+            item_id=context.next_item_id.upcoming,
+        )
         approvals = context.approvals
         async with approvals.asking:
             # The resolved paths: a command can change where a link leads.
@@ -161,13 +167,18 @@ def _failed(item: FileChange, code: str, reason: str) -> FileChange:
     return replace(item, status="failed", error={"code": code, "message": shortened(reason)})
 
 
-def _start_item(changes: Sequence[Change], diff: str, context: ToolContext) -> FileChange:
+def _start_item(
+    changes: Sequence[Change],
+    diff: str,
+    context: ToolContext,
+    files: Sequence[PatchedFile] = (),
+) -> FileChange:
     item = FileChange(
         id=context.next_item_id(),
         changes=sorted(changes, key=lambda change: change.path),
         diff=diff,
     )
-    context.emit(ItemStarted(item))
+    context.emit(ItemStarted(replace(item, files=files)))
     return item
 
 

@@ -48,7 +48,7 @@ class PythonTool:
         shown = to_jsonable_python(given, fallback=str)
         with mcp_item(_SERVER, self.name, shown, context) as item:
             if self._function.needs_approval:
-                await self._approve(shown, context)
+                await self._approve(shown, context, item.id)
             parameters = self._function.parameters
             content = await self._call(
                 {
@@ -67,7 +67,9 @@ class PythonTool:
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
         return replay_server_call(_SERVER, self.name, call, past) if call.has_run else None
 
-    async def _approve(self, arguments: Mapping[str, Any], context: ToolContext) -> None:
+    async def _approve(
+        self, arguments: Mapping[str, Any], context: ToolContext, item_id: str
+    ) -> None:
         text = f"the tool {self.name} requires approval, but the approval policy is never"
         await approve_call(
             f"{_SERVER}/{self.name}",
@@ -77,6 +79,7 @@ class PythonTool:
             # Not the key of an MCP tool: a server may be called python.
             ("function", _SERVER, self.name),
             CallRefused(text, code="ApprovalDenied", cause="a Python tool needs an approval"),
+            item_id=item_id,
             rejected="user rejected the call",
         )
 

@@ -127,6 +127,7 @@ class Orchestrator:
     async def _ask(
         self, request: ApprovalRequest, approval: Approval, context: ToolContext, rejected: str
     ) -> None:
+        request = replace(request, item_id=context.next_item_id.upcoming)
         answer = await context.approvals.ask(request, [approval], rejected=rejected)
         if answer is ReviewDecision.APPROVED_WITH_RULE and request.prefix is not None:
             self.rules = allowing(self.rules, request.prefix)

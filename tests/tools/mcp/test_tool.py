@@ -180,6 +180,7 @@ def test_the_user_is_asked_and_can_agree_for_the_session(tmp_path: Path) -> None
             "mcp", 'fails/fails {"é": 1}', tmp_path, question, tool=("mcp__fails__fails", {"é": 1})
         )
     ]
+    assert approver.asked[0].item_id == "item_0"
 
 
 def test_the_configuration_can_agree_or_ask_by_tool(tmp_path: Path) -> None:

@@ -293,6 +293,31 @@ def test_the_user_is_asked_about_what_the_sandbox_forbids(tmp_path: Path):
         f"writes outside of the sandbox: {tmp_path}/out",
         paths=(tmp_path / "out",),
     )
+    assert [(file.path, file.old, file.new) for file in approver.asked[0].files] == [
+        (tmp_path / "out", None, b"x\n")
+    ]
+
+
+def test_a_question_names_the_item_that_comes_after_it(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    seen: list[Event] = []
+    approver = ScriptedApprover(ReviewDecision.DENIED)
+    turn = tool_context(
+        root,
+        seen.append,
+        policy=ApprovalPolicy.ON_REQUEST,
+        sandbox=workspace(root),
+        approver=approver,
+    )
+    patch = enveloped("*** Add File: ../out", "+x")
+    refusal(ApplyPatch(), patch, turn)
+    approver.decision = ReviewDecision.APPROVED
+    run(ApplyPatch(), patch, turn)
+    started = [event.item for event in seen if isinstance(event, ItemStarted)]
+    assert [item.id for item in started] == ["item_0", "item_1"]
+    assert [request.item_id for request in approver.asked] == ["item_0", "item_1"]
+    assert [getattr(item, "files", None) for item in started] == [(), approver.asked[1].files]
 
 
 @pytest.fixture

@@ -119,6 +119,7 @@ def test_a_command_leaves_the_sandbox_with_a_yes(answer: ReviewDecision, tmp_pat
             "command", "/bin/bash -lc 'echo free'", tmp_path, "outside of the sandbox: May I?"
         )
     ]
+    assert [setting.asked[0].item_id] == [item.id for item in setting.calls.started()]
     assert setting.written == []
 
 

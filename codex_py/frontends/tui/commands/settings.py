@@ -5,6 +5,7 @@ import time
 from collections.abc import Awaitable, Iterator
 from dataclasses import replace
 
+from codex_py.app.permissions import EFFORTS, PERMISSIONS
 from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import selectable_models
 from codex_py.app.views.cost import CostReport
@@ -20,7 +21,6 @@ from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.panel import yes_or_no
 from codex_py.frontends.tui.picker import Picker
 from codex_py.frontends.tui.theme import terminal_theme
-from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 from codex_py.protocol.mcp import McpServers, McpServerStatus
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.rollout.usage import SessionUsage, UsageRow, read_session_usage
@@ -28,19 +28,6 @@ from codex_py.streams.terminal import aligned, printable
 from codex_py.streams.times import duration
 
 _THEMES = ("auto", "dark", "light")
-_EFFORTS = ("minimal", "low", "medium", "high", "xhigh")
-_ON_REQUEST, _NEVER = ApprovalPolicy.ON_REQUEST, ApprovalPolicy.NEVER
-_PERMISSIONS: list[tuple[str, str, ApprovalPolicy, SandboxMode]] = [
-    (
-        "Ask for approval",
-        "works in this folder; asks to leave it or to use the network",
-        _ON_REQUEST,
-        "workspace-write",
-    ),
-    ("Never ask", "works in this folder and cannot leave it", _NEVER, "workspace-write"),
-    ("Read only", "reads; asks to change anything", _ON_REQUEST, "read-only"),
-    ("Full access", "may do all that you may, unasked", _NEVER, "danger-full-access"),
-]
 _FULL_ACCESS: Fragments = [
     ("bold", "Let the agent do all that you may, without asking?"),
     ("", "\n\nIts commands are not confined any more: they can change any of your files"),
@@ -58,7 +45,7 @@ async def _model(context: CommandContext, argument: str) -> None:
     model = words[0] or await panels.show(Picker("Model", rows, selected=selected))
     if model is None:
         return
-    efforts = [Option("the model's own", ""), *(Option(name, name) for name in _EFFORTS)]
+    efforts = [Option("the model's own", ""), *(Option(name, name) for name in EFFORTS)]
     effort = words[2] or await panels.show(Picker("Reasoning effort", efforts))
     if effort is None:
         return
@@ -76,25 +63,21 @@ async def _permissions(context: CommandContext, _: str) -> None:
     conversation = context.conversation
     # In Plan mode they hold again behind it.
     now = (await conversation.opened()).settings.choices
-    current = (now.approval_policy, now.sandbox_policy.mode)
     rows = [
-        Option(each[0], each, note=f"(now) {each[1]}" if each[2:] == current else each[1])
-        for each in _PERMISSIONS
+        Option(each.label, each, note=f"{'(now) ' if each.are_those_of(now) else ''}{each.note}")
+        for each in PERMISSIONS
     ]
-    selected = next((n for n, row in enumerate(rows) if row.value[2:] == current), 0)
+    selected = next((n for n, each in enumerate(PERMISSIONS) if each.are_those_of(now)), 0)
     picked = await context.surface.panels.show(Picker("Permissions", rows, selected=selected))
     if picked is None:
         return
-    label, _, policy, mode = picked
     # Up leads from the first row to this one, which is too near for what it allows.
-    if mode == "danger-full-access" and picked[2:] != current:
+    if picked.sandbox == "danger-full-access" and not picked.are_those_of(now):
         question = yes_or_no(_FULL_ACCESS, "Yes, give it full access", "No", by_letter=False)
         if not await context.surface.panels.show(question):
             return
-    add_dirs = context.surface.launch.add_dirs
-    sandbox = replace(context.config, sandbox_mode=mode).sandbox_policy(add_dirs)
-    conversation.change(replace(now, approval_policy=policy, sandbox_policy=sandbox))
-    context.transcript.notice(f"Permissions: {label}")
+    conversation.change(picked.given_to(now, context.config, context.surface.launch.add_dirs))
+    context.transcript.notice(f"Permissions: {picked.label}")
 
 
 def _plan(context: CommandContext, argument: str) -> Awaitable[None]:

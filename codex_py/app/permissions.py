@@ -1,0 +1,62 @@
+"""The permissions that a user can choose between, in the terminal and in an editor."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from codex_py.config.config import Config
+from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.settings import Choices
+
+
+@frozen
+class Permissions:
+    id: str
+    label: str
+    note: str
+    policy: ApprovalPolicy
+    sandbox: SandboxMode
+
+    def are_those_of(self, choices: Choices) -> bool:
+        return (self.policy, self.sandbox) == (choices.approval_policy, choices.sandbox_policy.mode)
+
+    def given_to(self, choices: Choices, config: Config, add_dirs: Sequence[Path]) -> Choices:
+        """The choices with these permissions. `add_dirs`: see `Config.sandbox_policy`."""
+        sandbox = replace(config, sandbox_mode=self.sandbox).sandbox_policy(add_dirs)
+        return replace(choices, approval_policy=self.policy, sandbox_policy=sandbox)
+
+
+PERMISSIONS: Final = (
+    Permissions(
+        "ask",
+        "Ask for approval",
+        "works in this folder; asks to leave it or to use the network",
+        ApprovalPolicy.ON_REQUEST,
+        "workspace-write",
+    ),
+    Permissions(
+        "never-ask",
+        "Never ask",
+        "works in this folder and cannot leave it",
+        ApprovalPolicy.NEVER,
+        "workspace-write",
+    ),
+    Permissions(
+        "read-only",
+        "Read only",
+        "reads; asks to change anything",
+        ApprovalPolicy.ON_REQUEST,
+        "read-only",
+    ),
+    Permissions(
+        "full-access",
+        "Full access",
+        "may do all that you may, unasked",
+        ApprovalPolicy.NEVER,
+        "danger-full-access",
+    ),
+)
+EFFORTS: Final = ("minimal", "low", "medium", "high", "xhigh")
+"""Of reasoning; a model has a default."""
