@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.errors import OptionError
-from codex_py.filesystem.private import make_private, written_whole
+from codex_py.filesystem.private import written_whole
 from codex_py.filesystem.reading import read_whole
 
 _MAX_BYTES: Final = 64 << 20
@@ -42,27 +42,6 @@ def read_request(path: Path, key: bytes) -> Mapping[str, Any]:
     if datetime.now(UTC) >= datetime.fromisoformat(request["expires"]):
         raise OptionError(f"{path} expired at {request['expires']}")
     return request
-
-
-class Mark:
-    """Remembers that a request was answered."""
-
-    def __init__(self, request: Mapping[str, Any], home: Path) -> None:
-        self._path = home / "codex-py" / "approvals" / request["id"]
-        self._is_set = OptionError(f"approval {request['id']} was used already")
-
-    def check(self) -> None:
-        """Raises `OptionError` if it is set."""
-        if self._path.exists():
-            raise self._is_set
-
-    def set(self) -> None:
-        """Raises `OptionError` if it was set before, by whichever process."""
-        make_private(self._path.parent)
-        try:
-            self._path.touch(0o600, exist_ok=False)
-        except FileExistsError:
-            raise self._is_set from None
 
 
 def _signature(request: Mapping[str, Any], key: bytes) -> str:

@@ -118,6 +118,8 @@ class _Call:
     handlers: ItemHandlers
     task: asyncio.Task[None] | None = None
     is_answered: bool = False
+    suspended: TurnSuspended | None = None
+    """Raised by the call: the turn ends with it when the other calls have ended."""
     held: list[Event] = field(default_factory=list[Event])
     started_at: float = field(default_factory=time.monotonic)
 
@@ -131,9 +133,9 @@ class _Call:
     async def run(self) -> None:
         try:
             self.answer(await self.handlers.dispatch(self.call, self.emit))
-        except TurnSuspended:
+        except TurnSuspended as error:
             self.conversation.leave_open(self.place)
-            raise
+            self.suspended = error
 
     def refuse(self, text: str, code: str | None = None) -> None:
         output = ToolOutput(text, success=False, error_code=code)
@@ -287,6 +289,7 @@ class _Response:
         end: BaseException | None = None
         try:
             await task
+            end = next((each.suspended for each in self._calls if each.suspended), None)
         except BaseExceptionGroup as group:
             end = single_error(group)
             if isinstance(end, CodexError) and current.cancelling() > cancellations:

@@ -115,7 +115,8 @@ A wrapper may skip the call, change it, repeat it, or add `ToolOutput.notes`. If
 
 - `ToolError`, its text becomes the output of this call;
 - any other `CodexError`, the turn ends with it: the other calls are cancelled, and each call without an output is
-  answered `aborted: {error}`. Nothing is retried, not even after a `ModelError`. After a `TurnSuspended`, the session
-  file has no output of this call, so that a later session can run it, see `ThreadState.open_call`;
+  answered `aborted: {error}`. Nothing is retried, not even after a `ModelError`. With a `TurnSuspended` the turn ends
+  when the other calls have ended, and the session file has no output of this call, so that a later session can run it,
+  see `ThreadState.open_call`;
 - anything else, it is a bug: the turn ends as `internal error`, and the caller of the turn gets the exception.
 """

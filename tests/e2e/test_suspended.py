@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from codex_py.app.approval_file import Mark
-from codex_py.errors import OptionError
 from codex_py.protocol.approval import AbsentApprover, ApprovalRequest, ReviewDecision
 from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_reasoning
 from tests.support.hooks import DONE, command, specific
@@ -125,7 +123,7 @@ def test_a_patch_and_what_comes_after_it_wait_too(place: Workplace, tmp_path: Pa
         file, thread = one_suspended(place, server, *no_tmp)
         resumed = run(place, *no_tmp, "resume", thread, "--approve", str(file))
         assert (tmp_path / "out/new").read_text(encoding="utf-8") == "text\n"
-        assert "aborted: the run waits for an approval" in outputs(server)["c2"]
+        assert "not run: another call waits for an approval" in outputs(server)["c2"]
         # The next question suspends the run again.
         assert (resumed.code, resumed.error["code"]) == (8, "suspended")
         second = resumed.events[-1]["approval"]["file"]
@@ -341,10 +339,18 @@ def test_the_call_of_a_subagent_cannot_wait() -> None:
     assert answer.decision is ReviewDecision.DENIED
 
 
-def test_an_approval_is_used_once_by_whoever_comes_first(tmp_path: Path) -> None:
-    marks = [Mark({"id": "a1"}, tmp_path) for _ in range(2)]
-    for mark in marks:
-        mark.check()
-    marks[0].set()
-    with pytest.raises(OptionError, match="a1 was used already"):
-        marks[1].set()
+@pytest.mark.parametrize("name", ["approvals", "approvals/{}"])
+def test_an_approval_that_another_process_uses_meanwhile_runs_nothing(
+    place: Workplace, name: str
+) -> None:
+    with ScriptedServer([asks("touch never")]) as server:
+        file, thread = one_suspended(place, server)
+        mark = name.format(file.stem.removeprefix("approval-"))
+        # This hook runs when the session is open.
+        hook = f"cd $CODEX_HOME/codex-py && rm -df approvals && mkdir -p $(dirname {mark}) && touch {mark}"
+        configure_hooks(place, {"SessionStart": [hook]})
+        args = ("--dangerously-bypass-hook-trust", "resume", thread, "--approve", str(file))
+        outcome = run(place, *args)
+        assert outcome.code == 2, outcome
+        assert len(server.requests) == 1
+    assert not (place.cwd / "never").exists()

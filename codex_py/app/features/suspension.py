@@ -7,22 +7,23 @@ person. With their answer, the session goes on with this call.
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
 
-from codex_py.app.approval_file import Mark, read_request, write_request
+from codex_py.app.approval_file import read_request, write_request
 from codex_py.app.options import SessionSetup
 from codex_py.errors import CallRefused, CodexError, OptionError, ToolError, TurnSuspended
+from codex_py.filesystem.private import make_private
 from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision
 from codex_py.protocol.dispatch import Dispatch, ToolUse
 from codex_py.protocol.extension import Extension, Thread, TurnStart
 from codex_py.protocol.messages import encode_json
+from codex_py.protocol.prompts import Note
 from codex_py.protocol.settings import turn_context
-from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
 from codex_py.protocol.tools import ToolCall, ToolOutput
 from codex_py.rollout.reader import read_session
 
@@ -37,7 +38,8 @@ class SuspendedApprovals:
         """Raises `OptionError` if the answer is to no request that holds."""
         assert setup.options.suspension is not None
         self._options = options = setup.options.suspension
-        self._home = setup.config.home
+        self._folder = setup.config.home / "codex-py" / "approvals"
+        """Has a file for each request that was answered."""
         self._answered = options.answer and read_request(options.answer, options.key)
         """The request that has an answer, until the first call."""
         self._granted: Mapping[str, Any] | None = None
@@ -45,16 +47,15 @@ class SuspendedApprovals:
         self._waiting: dict[str, Any] = {}
         """The question that suspends the run, and its call."""
         self._facts: Mapping[str, Any] = {}
-        self._busy = 0
-        """The number of running calls and responses, without the call that waits."""
-        self._quiet = asyncio.Event()
+        self._is_exclusive = False
+        """The call that waits may have no other beside it."""
 
     def __call__(self, thread: Thread) -> Extension:
         self._thread = thread
         return Extension(
-            wrap_model=self._wrap_model,
             wrap_dispatch=self._wrap_dispatch,
             wrap_approver=self._wrap_approver,
+            before_request=self._before_request,
             around_session=self._around_session,
             around_turn=self._around_turn,
             turn_facts=lambda: self._facts,
@@ -69,8 +70,7 @@ class SuspendedApprovals:
                 self._granted = None
                 return Review(ReviewDecision.APPROVED)
             if self._waiting:
-                reason = "not run: another call waits for an approval; call again"
-                raise ToolError(reason, code="Canceled") from error
+                raise _not_run() from error
             self._waiting = {"question": request.question}
             raise
 
@@ -78,26 +78,20 @@ class SuspendedApprovals:
         self._approver = approver
         return self
 
-    def _wrap_model(self, inner: ModelStream) -> ModelStream:
-        @asynccontextmanager
-        async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-            self._answered = None
-            with self._working():
-                async with inner(prompt) as events:
-                    yield events
-
-        return stream
+    async def _before_request(self) -> Sequence[Note]:
+        self._answered = None
+        return ()
 
     def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
         async def dispatch(use: ToolUse) -> ToolOutput:
             self._take_answer(use.call)
+            if self._waiting and (self._is_exclusive or not use.tool.parallel):
+                raise _not_run()
             try:
-                with self._working():
-                    return await inner(use)
+                return await inner(use)
             except TurnSuspended:
                 self._waiting["call"] = _call_data(use.call)
-                while self._busy:
-                    await self._quiet.wait()
+                self._is_exclusive = not use.tool.parallel
                 raise
             finally:
                 self._granted = None
@@ -111,23 +105,19 @@ class SuspendedApprovals:
             return
         if request["call"] != _call_data(call):
             raise OptionError("the approval is for another call")
-        Mark(request, self._home).set()
+        try:
+            make_private(self._folder)
+            (self._folder / request["id"]).touch(0o600, exist_ok=False)
+        except FileExistsError as error:
+            raise _used(request) from error
+        except OSError as error:
+            reason = f"approval {request['id']} cannot be marked as used: {error.strerror}"
+            raise OptionError(reason) from error
         if not self._options.is_approved:
             because = f": {self._options.because}" if self._options.because else ""
             cause = "a person refused it"
             raise CallRefused(f"{cause}{because}", code="ApprovalDenied", cause=cause)
         self._granted = request["question"]
-
-    @contextmanager
-    def _working(self) -> Generator[None]:
-        self._busy += 1
-        self._quiet.clear()
-        try:
-            yield
-        finally:
-            self._busy -= 1
-            if not self._busy:
-                self._quiet.set()
 
     @asynccontextmanager
     async def _around_session(self) -> AsyncGenerator[None]:
@@ -135,7 +125,8 @@ class SuspendedApprovals:
             raise CodexError("a run without a session file cannot be suspended", code="session")
         if (request := self._answered) is not None:
             # The session file is locked: nobody else can use the same approval meanwhile.
-            Mark(request, self._home).check()
+            if (self._folder / request["id"]).exists():
+                raise _used(request)
             state = self._state()
             for name, what in _BOUND.items():
                 if (was := request[name]) != (now := state[name]):
@@ -184,6 +175,14 @@ class SuspendedApprovals:
             "sandbox": turn_context(settings)["sandbox_policy"],
             "history": history.hexdigest(),
         }
+
+
+def _used(request: Mapping[str, Any]) -> OptionError:
+    return OptionError(f"approval {request['id']} was used already")
+
+
+def _not_run() -> ToolError:
+    return ToolError("not run: another call waits for an approval; call again", code="Canceled")
 
 
 def _call_data(call: ToolCall) -> Mapping[str, Any]:
