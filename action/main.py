@@ -119,27 +119,26 @@ def run(environment: Mapping[str, str]) -> int:
     if not (prompt or inputs["review"]):
         raise UsageError("give `prompt`, `prompt-file` or `review`")
     temporary = Path(tempfile.mkdtemp(dir=environment["RUNNER_TEMP"]))
-    schema: list[str] = []
+    schema_file = inside("output-schema-file") if inputs["output-schema-file"] else None
     if inputs["output-schema"]:
-        (temporary / "schema").write_text(inputs["output-schema"], encoding="utf-8")
-        schema = [f"--output-schema={temporary / 'schema'}"]
-    elif inputs["output-schema-file"]:
-        schema = [f"--output-schema={inside('output-schema-file')}"]
+        schema_file = temporary / "schema"
+        schema_file.write_text(inputs["output-schema"], encoding="utf-8")
+    schema = [] if schema_file is None else [f"--output-schema={schema_file}"]
+    (temporary / "prompt").write_text(prompt, encoding="utf-8")
     agent = Agent(plan, environment, cwd, temporary)
-    code = agent.run("exec", [*schema, "-"], prompt) if prompt else 0
-    message = agent.message
+    code = agent.run("exec", *schema, "-") if prompt else 0
     if inputs["review"] and not code:
         kind, _, name = inputs["review"].partition(" ")
         name = name or {"base": plan["base"], "commit": environment["GITHUB_SHA"]}.get(kind, "")
         target = f"--{kind}={name}" if name else f"--{kind}"
         fail_on = [f"--fail-on={inputs['review-fail-on']}"] if inputs["review-fail-on"] else []
         notes = temporary / "annotations"
-        code = agent.run("review", ["--format=github", f"-o{notes}", target, *fail_on], "")
+        code = agent.run("review", "--format=github", f"-o{notes}", target, *fail_on)
         if notes.exists():
             print(notes.read_text(encoding="utf-8"))
     if inputs["output-file"] and inside("output-file") == output_file:
-        output_file.write_text(message or agent.message, encoding="utf-8")
-    _output(environment, "final-message", message or agent.message)
+        output_file.write_text(agent.message, encoding="utf-8")
+    _output(environment, "final-message", agent.message)
     _output(environment, "patch", agent.patch if len(agent.patch) <= _MAX_PATCH_CHARS else "")
     _output(environment, "findings", json.dumps(agent.findings))
     _output(environment, "exit-code", str(code))
@@ -170,10 +169,10 @@ class Agent:
             Path(home).mkdir(parents=True, exist_ok=True)
             self._environment["CODEX_HOME"] = str(Path(home).absolute())
 
-    def run(self, command: str, words: list[str], prompt: str) -> int:
+    def run(self, command: str, *words: str) -> int:
         argv = [*_PYTHON, "codex_py", command, "--json", *self._options, *words]
         given, said = self._temporary / "prompt", self._temporary / "stderr"
-        given.write_text(prompt, encoding="utf-8")
+        message, self.message = self.message, ""
         # Between these two lines, nothing that is printed is a command to the runner.
         end = secrets.token_hex(16)
         print(f"::stop-commands::{end}", flush=True)
@@ -191,6 +190,7 @@ class Agent:
         ):
             for line in process.stdout or ():
                 self._take(json.loads(line))
+        self.message = message or self.message
         warnings = printable(said.read_text(encoding="utf-8", errors="replace")).strip()
         print(f"{warnings}\n::{end}::", flush=True)
         if process.returncode and not self.error:
@@ -210,17 +210,12 @@ class Agent:
                 self.message = shown
             print(printable(shown), flush=True)
         elif event["type"] in {"turn.completed", "turn.failed"}:
-            self.patch += event.get("diff") or ""
-            review: dict[str, Any] = event.get("review") or {}
-            self.findings += review.get("findings", [])
+            self.patch += event.get("diff", "")
+            self.findings += event.get("review", {}).get("findings", [])
             gates: list[dict[str, str]] = event.get("gates", [])
-            failed = [
-                f"{gate['name']}: {gate.get('reason', 'failed')}"
-                for gate in gates
-                if gate["status"] == "failed"
-            ]
-            error: dict[str, str] = event.get("error") or {}
-            self.error = error.get("message") or "; ".join(failed)
+            # Only a gate that failed has a reason.
+            failed = [f"{each['name']}: {each['reason']}" for each in gates if "reason" in each]
+            self.error = event.get("error", {}).get("message") or "; ".join(failed)
 
 
 def _options(plan: Mapping[str, Any]) -> list[str]:

@@ -64,9 +64,9 @@ class Git:
         """Run a command. Returns its output, without blank ends. A `CodexError`: it failed, or could not be run."""
         return os.fsdecode(self._checked(folder, words, stdin)).strip()
 
-    def data(self, folder: Path, *words: str) -> bytes:
+    def data(self, folder: Path, *words: str, stdin: bytes = b"") -> bytes:
         """Run a command. Returns its output as it is. Raises as `output`."""
-        return self._checked(folder, words)
+        return self._checked(folder, words, stdin)
 
     def names(self, folder: Path, *words: str) -> list[str]:
         """Run a command that prints names with NUL bytes between them. Raises as `output`."""

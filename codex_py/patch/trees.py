@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -70,14 +71,23 @@ def files_between(git: Git, top: Path, old: str, new: str) -> list[PatchedFile]:
         kinds = [int(mode, 8) for mode in modes]
         if _SUBMODULE not in kinds:
             found.append((name, kinds, [old_id, new_id]))
-    wanted = {
+    wanted = [
         blob for _, kinds, ids in found for kind, blob in zip(kinds, ids, strict=True) if kind
-    }
-    blobs = _contents(git, top, sorted(wanted))
+    ]
+    contents = BytesIO(git.data(top, "cat-file", "--batch", stdin="\n".join(wanted).encode()))
+
+    def content(kind: int, blob: str) -> bytes | None:
+        """The next one. Before each is a line about it, and a newline behind it."""
+        if not kind:
+            return None
+        if len(head := contents.readline().split()) != 3:
+            raise CodexError(f"git has lost the object {blob}", code="git")
+        return contents.read(int(head[2]) + 1)[:-1]
+
     return [
         PatchedFile.of(
             top / name,
-            *(blobs[blob] if kind else None for kind, blob in zip(kinds, ids, strict=True)),
+            *map(content, kinds, ids),
             old_mode=kinds[0] or None,
             new_mode=kinds[1] or None,
         )
@@ -93,19 +103,3 @@ def diff_between(git: Git, top: Path, old: str, new: str) -> bytes:
     form = ("--binary", "--full-index", "--no-renames", "--no-color", "--src-prefix=a/")
     off = ("--dst-prefix=b/", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
     return git.data(top, "diff-tree", "-r", "-p", *form, *off, old, new)
-
-
-def _contents(git: Git, top: Path, ids: Sequence[str]) -> dict[str, bytes]:
-    stdin = "".join(f"{name}\n" for name in ids).encode()
-    done = git.run(top, "cat-file", "--batch", stdin=stdin)
-    found: dict[str, bytes] = {}
-    data, at = done.stdout, 0
-    for name in ids:
-        end = data.find(b"\n", at)
-        head = data[at:end].split()
-        if end < 0 or len(head) != 3:
-            raise CodexError(f"git has lost the object {name}", code="git")
-        start, size = end + 1, int(head[2])
-        found[name] = data[start : start + size]
-        at = start + size + 1
-    return found

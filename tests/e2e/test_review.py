@@ -183,6 +183,7 @@ def test_a_branch_a_commit_and_words_are_reviewed(place: Workplace, repository: 
     first = asked("--commit", "HEAD~1")
     assert "+a\n+b" in first
     assert asked("Look for races") == "Look for races"
+    assert asked("--title", "Faster", "Look for races") == "Look for races"
 
 
 @pytest.mark.parametrize("format_", ["text", "json", "sarif", "junit", "github"])

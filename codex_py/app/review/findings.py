@@ -3,17 +3,16 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
-from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchSet
 
 from codex_py.app.review.change import Change
-from codex_py.patch.unified.reader import read_diff
+from codex_py.patch.diff.writer import git_diff
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.patched_file import PatchedFile
 from codex_py.streams.terminal import printable
 
 _LONGEST_CODE: Final = 4_000
@@ -86,15 +85,8 @@ class Review:
 def read_review(answer: str, change: Change) -> Review:
     """Read an answer that satisfies `SCHEMA`."""
     data: dict[str, Any] = json.loads(answer)
-    lines: dict[str, set[int] | None] = {**dict(_changed_lines(change.diff))}
-    texts: dict[str, bytes] = {}
-    for file in change.files:
-        path = _shown(file.destination, change.root)
-        texts[path] = file.new or b""
-        if not lines.get(path) and (file.old or b"") != texts[path]:
-            # The diff shows no lines of a file that is large, or binary.
-            lines[path] = None
-    findings = [_finding(each, change.root, lines, texts) for each in data["findings"]]
+    files = {_shown(file.destination, change.root): file for file in change.files}
+    findings = [_finding(each, change.root, files) for each in data["findings"]]
     return Review(
         tuple(sorted(findings, key=lambda finding: finding.priority)),
         data["overall_correctness"],
@@ -103,18 +95,17 @@ def read_review(answer: str, change: Change) -> Review:
     )
 
 
-def _finding(
-    data: dict[str, Any], root: Path, changed: dict[str, set[int] | None], texts: dict[str, bytes]
-) -> Finding:
+def _finding(data: dict[str, Any], root: Path, files: dict[str, PatchedFile]) -> Finding:
     place = data["code_location"]
     path = _shown(Path(os.path.normpath(root / place["absolute_file_path"])), root)
     # `2.0` is an integer in JSON Schema.
     start, end = sorted(map(int, place["line_range"].values()))
     title = " ".join(_clean(data["title"]).split())
-    on_change = None
-    if changed and (numbers := changed.get(path, set[int]())) is not None:
-        on_change = any(start <= number <= end for number in numbers)
-    flagged = texts.get(path, b"").split(b"\n")[start - 1 : end]
+    on_change, flagged = False if files else None, list[bytes]()
+    if (file := files.get(path)) is not None:
+        changed = _changed_lines(file)
+        on_change = None if changed is None else any(start <= each <= end for each in changed)
+        flagged = (file.new or b"").split(b"\n")[start - 1 : end]
     path = _clean(path)
     marks = (title.casefold().encode(), path.encode(), *(line.strip() for line in flagged))
     return Finding(
@@ -143,42 +134,18 @@ def _shown(path: Path, root: Path) -> str:
     return str(path)
 
 
-def _changed_lines(diff: str) -> Iterator[tuple[str, set[int]]]:
-    """By path, the lines of the new version that a diff adds, and those between which it removes some."""
-    try:
-        if '\n--- "' in diff or '\n+++ "' in diff:
-            raise UnidiffParseError("it leaves the quotes of names")
-        files = [
-            (file.path, [(hunk.target_start, [str(line) for line in hunk]) for hunk in file])
-            for file in PatchSet(StringIO(diff, newline="\n"))
-        ]
-    except UnidiffParseError:
-        files = [
-            (
-                file.new_name.removeprefix("b/"),
-                [(each.new_start, _texts(each.body)) for each in file.hunks],
-            )
-            for file in read_diff(diff.encode())
-        ]
-    for path, hunks in files:
-        yield path, {number for start, body in hunks for number in _lines_of(start, body)}
-
-
-def _texts(lines: Sequence[bytes]) -> list[str]:
-    return [line.decode(errors="replace") for line in lines]
-
-
-def _lines_of(start: int, body: Sequence[str]) -> Iterator[int]:
-    number = start
-    for line in body:
-        match line[:1]:
-            case "+":
-                yield number
-                number += 1
-            case "-":
+def _changed_lines(file: PatchedFile) -> set[int] | None:
+    """The lines of the new version that a change adds, and those between which it removes some. None: no diff shows
+    them, as the file is large, or binary."""
+    numbers = set[int]()
+    diff = git_diff([file._replace(path=Path("file"))])
+    for hunk in (hunk for part in PatchSet(StringIO(diff, newline="\n")) for hunk in part):
+        number = hunk.target_start
+        for line in hunk:
+            if line.is_removed:
                 # What is missing can only be shown beside its place.
-                yield from (max(1, number - 1), number)
-            case " ":
-                number += 1
-            case _:
-                pass
+                numbers |= {max(1, number - 1), number}
+            elif line.is_added:
+                numbers.add(number)
+            number += line.is_added or line.is_context
+    return None if not numbers and (file.old or b"") != (file.new or b"") else numbers

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
-from xml.sax.saxutils import escape, quoteattr
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from codex_py.app.review.findings import Finding, Review
 from codex_py.streams.terminal import on_one_line, printable
@@ -91,24 +91,19 @@ def _sarif_result(finding: Finding) -> dict[str, Any]:
 
 def _as_junit(review: Review) -> str:
     """A failed case for each finding; a review without any is one case that passed."""
-    cases = [_junit_case(finding) for finding in review.findings]
-    cases = cases or ['  <testcase classname="review" name="no findings"/>']
-    counts = f'name="codex-py review" tests="{len(cases)}" failures="{len(review.findings)}"'
-    body = "\n".join(cases)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuite {counts}>\n{body}\n</testsuite>'
-
-
-def _junit_case(finding: Finding) -> str:
-    path, body = _attribute(finding.path), escape(printable(f"{place(finding)}\n\n{finding.body}"))
-    return (
-        f'  <testcase classname={path} name={_attribute(titled(finding))} file={path} line="{finding.start}">\n'
-        f'    <failure message={_attribute(finding.title)} type="P{finding.priority}">{body}</failure>\n'
-        "  </testcase>"
-    )
-
-
-def _attribute(text: str) -> str:
-    return quoteattr(printable(" ".join(text.split())))
+    count = {"tests": f"{len(review.findings) or 1}", "failures": f"{len(review.findings)}"}
+    suite = Element("testsuite", {"name": "codex-py review", **count})
+    for each in review.findings:
+        path, line, name = on_one_line(each.path), str(each.start), on_one_line(titled(each))
+        case = SubElement(suite, "testcase", classname=path, name=name, file=path, line=line)
+        failure = SubElement(
+            case, "failure", message=on_one_line(each.title), type=f"P{each.priority}"
+        )
+        failure.text = printable(f"{place(each)}\n\n{each.body}")
+    if not review.findings:
+        SubElement(suite, "testcase", classname="review", name="no findings")
+    indent(suite)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suite, encoding="unicode")}'
 
 
 def _as_annotations(review: Review) -> str:

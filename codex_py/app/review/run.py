@@ -1,6 +1,7 @@
 """Runs a review: a child session reads the change, and its answer is checked and placed."""
 
 import asyncio
+from collections import defaultdict
 from dataclasses import replace
 
 from codex_py.app.options import SessionSetup
@@ -69,15 +70,11 @@ class _Commands:
 
     def __init__(self, parent: Thread) -> None:
         self._parent = parent
-        self._ids: dict[str, str] = {}
+        self._ids = defaultdict[str, str](parent.next_item_id)
 
     def __call__(self, event: Event) -> None:
-        match event:
-            case ItemStarted(CommandExecution() as item) | ItemCompleted(
-                CommandExecution() as item
-            ):
-                if item.id not in self._ids:
-                    self._ids[item.id] = self._parent.next_item_id()
-                self._parent.emit(replace(event, item=replace(item, id=self._ids[item.id])))
-            case _:
-                pass
+        if isinstance(event, ItemStarted | ItemCompleted) and isinstance(
+            event.item, CommandExecution
+        ):
+            item = replace(event.item, id=self._ids[event.item.id])
+            self._parent.emit(replace(event, item=item))

@@ -1,13 +1,10 @@
 """Copies uncommitted changes from a work tree into a worktree at the same commit."""
 
-import shutil
-from collections.abc import Generator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from codex_py.patch.git import Git
-from codex_py.patch.trees import work_tree
+from codex_py.patch.trees import aside, work_tree
 
 
 def carry_over(source: Git, root: Path, git: Git, path: Path) -> tuple[str, str]:
@@ -35,14 +32,8 @@ def carry_over(source: Git, root: Path, git: Git, path: Path) -> tuple[str, str]
     return staged, files
 
 
-@contextmanager
-def copied_index(git: Git, top: Path, own: Git) -> Generator[Git]:
-    """A git whose index is a copy: git writes to an index when it only reads it. `own`: the git of the worktree."""
-    index = Path(own.variables["GIT_DIR"], "codex-py-index")
-    # With its time: git compares the contents of files that are not older.
-    shutil.copy2(top / git.output(top, "rev-parse", "--git-path", "index"), index)
-    git = git.without_filters(top)
-    try:
-        yield replace(git, variables={**git.variables, "GIT_INDEX_FILE": str(index)})
-    finally:
-        index.unlink()
+def copied_index(git: Git, top: Path, own: Git) -> AbstractContextManager[Git]:
+    """A git whose index is a copy, in the folder of the worktree's git, `own`: git writes to an index when it only
+    reads it."""
+    within = Path(own.variables["GIT_DIR"])
+    return aside(git.without_filters(top), top, keeps_objects=True, within=within)

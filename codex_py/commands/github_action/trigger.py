@@ -7,16 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 _NEED_WRITE_ACCESS: Final = {
-    *(
-        "push",
-        "workflow_dispatch",
-        "repository_dispatch",
-        "schedule",
-        "release",
-        "create",
-        "delete",
-    ),
-    *("merge_group", "deployment", "registry_package"),
+    *("push", "workflow_dispatch", "repository_dispatch", "schedule", "release"),
+    *("create", "delete", "merge_group", "deployment", "registry_package"),
 }
 """Events that only somebody who may write to the repository causes."""
 _WRITTEN_BY_SOMEBODY: Final = ("discussion", "issue", "pull_request", "comment", "review")

@@ -30,40 +30,31 @@ def run_review(arguments: Arguments, environment: Mapping[str, str]) -> int:
             "review: say what: --uncommitted, --base BRANCH, --commit SHA, or instructions of your own"
         )
     stderr = OutputStream(2, timeout_s=EXEC_STDERR_TIMEOUT_S)
-    said = (
-        start_reading(words[0], notice=lambda text: stderr.write_text(f"{text}\n"))
-        if words
-        else None
-    )
-    return _ReviewRun(arguments, said, environment, stderr).run()
+    if words:
+        prompt = start_reading(words[0], notice=lambda text: stderr.write_text(f"{text}\n"))
+    else:
+        prompt = Future[str]()
+        prompt.set_result(_target(arguments).name)
+    run = _ReviewRun(arguments, SessionTarget("review"), environment, prompt, stderr)
+    # What a run that changes something must satisfy is not asked of a review.
+    run.config = replace(run.config, gates=GateSettings(fail_on=run.config.gates.fail_on))
+    return run.run()
+
+
+def _target(arguments: Arguments) -> ReviewTarget:
+    return ReviewTarget(arguments.uncommitted, arguments.base, arguments.commit, arguments.title)
 
 
 class _ReviewRun(ExecRun):
-    def __init__(
-        self,
-        arguments: Arguments,
-        said: "Future[str] | None",
-        environment: Mapping[str, str],
-        stderr: OutputStream,
-    ) -> None:
-        name = Future[str]()
-        super().__init__(arguments, SessionTarget("review"), environment, said or name, stderr)
-        # What a run that changes something must satisfy is not asked of a review.
-        self.config = replace(self.config, gates=GateSettings(fail_on=self.config.gates.fail_on))
-        self._target = ReviewTarget(
-            arguments.uncommitted, arguments.base, arguments.commit, arguments.title
-        )
-        if said is None:
-            name.set_result(self._target.name)
-        self._reviews: Reviews | None = None
+    _reviews: Reviews | None = None
 
     def session_options(self) -> SessionOptions:
         return replace(super().session_options(), can_review=True)
 
     async def run_turn(self, session: Session, text: str | None) -> TurnResult:
-        target = (
-            replace(self._target, words=text) if self._target == ReviewTarget() else self._target
-        )
+        target = _target(self.arguments)
+        if not (target.uncommitted or target.base or target.commit):
+            target = ReviewTarget(words=text)
         reviews = self._reviews = session.feature(Reviews)
         assert reviews is not None
         marks = [int(kind[1]) for kind in self.arguments.fail_on if kind.startswith("p")]

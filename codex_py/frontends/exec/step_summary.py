@@ -59,11 +59,9 @@ class StepSummary:
                 for gate in gates
             )
             yield ""
-        files = (event.diff or "").count("\ndiff --git ") + (event.diff or "").startswith(
-            "diff --git "
-        )
-        counted = changed_lines(event.diff or "")
-        lines = "many" if counted is None else f"{counted:,}"
+        diff = event.diff or ""
+        files = len(re.findall("^diff --git ", diff, re.MULTILINE))
+        lines = "many" if (counted := changed_lines(diff)) is None else f"{counted:,}"
         used = f", {event.usage.total_tokens:,} tokens" if is_done else ""
         yield f"{files} files changed, {lines} lines{used}."
 

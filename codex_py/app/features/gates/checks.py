@@ -10,7 +10,6 @@ from typing import Final
 from codex_py.config.gates import GateSettings
 from codex_py.protocol.patched_file import TreeChanges
 
-_HUNK: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _MAX_NAMED: Final = 5
 
 
@@ -63,17 +62,9 @@ def changed_in(pattern: str, names: Iterable[str], cwd: Path) -> Iterator[str]:
 def changed_lines(diff: str) -> int | None:
     """Count the added and removed lines of a diff that we wrote; None if it leaves a text out. Binary files count as
     one."""
-    count = old = new = 0
-    for line in diff.split("\n"):
-        if old <= 0 and new <= 0:
-            if found := _HUNK.match(line):
-                old, new = (int(group or 1) for group in found.groups())
-            elif line.startswith("Not shown: "):
-                return None
-            elif line.startswith("Binary files "):
-                count += 1
-            continue
-        old -= line[:1] in {" ", "-"}
-        new -= line[:1] in {" ", "+"}
-        count += line[:1] in {"-", "+"}
-    return count
+    if re.search("^Not shown: ", diff, re.MULTILINE):
+        return None
+    # Within hunks, each line begins with another character than these.
+    files = re.split("^diff --git ", diff, flags=re.MULTILINE)[1:]
+    marked = sum(len(re.findall("^[-+]", file, re.MULTILINE)) for file in files)
+    return marked - sum(2 * ("\n@@ " in file) - ("\nBinary files " in file) for file in files)

@@ -26,6 +26,7 @@ class _Ran:
     words: str
     """What patterns are compared with; empty if the exit code proves nothing."""
     exit_code: int
+    is_asked_for: bool
     state: object = None
     """Of the work tree after it; None if nobody can tell. Only looked at for a command that is asked for."""
     is_last: bool = True
@@ -56,10 +57,8 @@ class Evidence:
         self._running.clear()
 
     def watch(self, event: Event) -> None:
-        agent, inner = (
-            ("", event) if not isinstance(event, AgentEvent) else (event.thread_id, event.event)
-        )
-        match inner:
+        agent = event.thread_id if isinstance(event, AgentEvent) else ""
+        match event.event if isinstance(event, AgentEvent) else event:
             case ItemStarted(CommandExecution() | FileChange() | McpToolCall() as item):
                 # A command may have read a file before what runs beside it changed that.
                 is_alone = not self._running
@@ -70,11 +69,12 @@ class Evidence:
                 was_alone = self._running.pop((agent, item.id), False)
                 for earlier in self._ran:
                     # Compared with the work tree if it is asked for.
-                    earlier.is_last &= self._is_asked_for(earlier)
+                    earlier.is_last &= earlier.is_asked_for
                 words = "" if agent else _alone(item, self._cwd)
-                ran = _Ran(item.command, words, code)
+                is_asked_for = any(words and fnmatchcase(words, each) for each in self._patterns)
+                ran = _Ran(item.command, words, code, is_asked_for)
                 self._ran = [*self._ran[1 - _MAX_KEPT :], ran]
-                if code == 0 and was_alone and self._is_asked_for(ran):
+                if code == 0 and was_alone and is_asked_for:
                     self._new.append(ran)
             case ItemCompleted(CommandExecution() | FileChange() | McpToolCall() as item):
                 self._running.pop((agent, item.id), None)
@@ -95,13 +95,10 @@ class Evidence:
     async def settle(self) -> None:
         """The model is done: find out what was changed after the commands that are asked for."""
         await self.look()
-        asked = [ran for ran in self._ran if ran.is_last and ran.state is not None]
-        if asked:
-            now = await self._state()
-            for ran in asked:
-                ran.is_last = now is not None and ran.state == now
-        for ran in self._ran:
-            ran.is_last &= ran.state is not None or not self._is_asked_for(ran)
+        asked = [ran for ran in self._ran if ran.is_last and ran.is_asked_for]
+        now = await self._state() if any(ran.state is not None for ran in asked) else None
+        for ran in asked:
+            ran.is_last = now is not None and ran.state == now
 
     def verdicts(self) -> Iterator[tuple[str, str | None]]:
         """Each pattern, and why there is no evidence for it; None if there is."""
@@ -126,9 +123,6 @@ class Evidence:
             }
             for ran in self._ran
         ]
-
-    def _is_asked_for(self, ran: _Ran) -> bool:
-        return bool(ran.words) and any(fnmatchcase(ran.words, each) for each in self._patterns)
 
     async def _state(self) -> object:
         return None if self._changes is None else await self._changes.state()

@@ -142,16 +142,7 @@ class Gates:
 
     def _watch(self, event: Event) -> None:
         self._evidence.watch(event)
-        match event:
-            case AgentEvent(event=CallDenied()):
-                pass  # Emitted here, too.
-            case AgentEvent(event=inner):
-                self._note_failure(inner)
-            case _:
-                self._note_failure(event)
-
-    def _note_failure(self, event: Event) -> None:
-        match event:
+        match event.event if isinstance(event, AgentEvent) else event:
             case CallDenied(tool=tool, reason=reason, code=code):
                 self._failures.setdefault("denied", f"{tool}: {reason}")
                 if code == "SandboxDenied":
