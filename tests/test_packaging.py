@@ -73,6 +73,14 @@ def test_the_wheel_says_that_it_is_typed_and_has_no_tests(installed: Path) -> No
     assert not (installed / "tests").exists()
 
 
+def test_the_wheel_brings_a_manual_page_and_schemas(tmp_path: Path, installed: Path) -> None:
+    with zipfile.ZipFile(built("wheel", tmp_path)) as wheel:
+        (page,) = [name for name in wheel.namelist() if name.endswith("/man/man1/codex-py.1")]
+        assert ".TH CODEX-PY 1" in wheel.read(page).decode()
+    schemas = {path.name for path in (installed / "codex_py" / "schemas").iterdir()}
+    assert schemas == {"config.json", "events.json"}
+
+
 def test_the_wheel_brings_its_licence_and_says_what_it_is(installed: Path) -> None:
     (info,) = installed.glob("codex_py-*.dist-info")
     metadata = message_from_string((info / "METADATA").read_text(encoding="utf-8"))

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jsonschema import Draft202012Validator
+
+import codex_py
 from tests.support.codex_process import start_codex_py
 from tests.support.server import ScriptedServer
 
@@ -57,10 +60,16 @@ def environment(home: Path, env: Mapping[str, str] | None = None) -> dict[str, s
     return {**bare, **(env or {})}
 
 
+EVENT_SCHEMA = Draft202012Validator(
+    json.loads((Path(codex_py.__file__).parent / "schemas" / "events.json").read_text("utf-8"))
+)
+
+
 def jsonl(stdout: bytes) -> list[dict[str, Any]]:
-    """The events; every line has to be one."""
+    """The events; every line has to be one, as the schema says."""
     events = [json.loads(line) for line in stdout.decode().splitlines()]
-    assert all(isinstance(event, dict) for event in events)
+    for event in events:
+        EVENT_SCHEMA.validate(event)  # pyright: ignore[reportUnknownMemberType]
     return events
 
 
