@@ -172,7 +172,7 @@ def anchor_of(heading: str) -> str:
 def test_the_index_lists_every_page() -> None:
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     listed = re.findall(r"^([a-z-]+)$", "".join(blocks(r"\{toctree\}", index)), re.MULTILINE)
-    assert sorted([*listed, "index"]) == [page.stem for page in PAGES[1:]]
+    assert sorted([*listed, "index"]) == sorted(page.stem for page in PAGES[1:])
 
 
 def run(command: str, tmp_path: Path, repo: Path) -> str:

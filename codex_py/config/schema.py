@@ -174,7 +174,7 @@ KEYS: Final[Table] = {
     ),
     "features": {
         "*": unused("boolean", False, names=feature_names),
-        **dict.fromkeys(FEATURES_WITH_SETTINGS, unused(_SWITCH_OR_TABLE, False)),
+        **dict.fromkeys(sorted(FEATURES_WITH_SETTINGS), unused(_SWITCH_OR_TABLE, False)),
         **alike(
             "boolean",
             "shell_tool view_image plugins unified_exec unified_exec_tty steer fast_mode multi_agent undo",
