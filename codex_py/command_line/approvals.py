@@ -26,13 +26,15 @@ def configured_suspension(
         UsageError: options contradict each other, or cannot be read.
         ConfigError: there is no key.
     """
-    file = arguments.approve or arguments.deny
+    file = arguments.deny if arguments.approve is None else arguments.approve
     if arguments.because is not None and arguments.deny is None:
         raise UsageError("--because belongs to --deny")
     if not arguments.suspends:
         return None
-    if arguments.approve and arguments.deny:
+    if arguments.approve is not None and arguments.deny is not None:
         raise UsageError("--approve and --deny exclude each other")
+    if file == "":
+        raise UsageError("--approve and --deny need the file of a request")
     if file and (target.fork or not (target.resume or target.resume_last)):
         raise UsageError("--approve and --deny need `exec resume SESSION`")
     if arguments.bypass or arguments.ephemeral:
@@ -67,15 +69,11 @@ def without_key(environment: Mapping[str, str]) -> dict[str, str]:
     if APPROVAL_KEY in environment:
         # Without `/proc`, nobody can look there either.
         with suppress(OSError), Path("/proc/self/mem").open("r+b", buffering=0) as memory:
-            # `env_start` and `env_end` of proc(5), which counts from 1, with two before the bracket.
+            # `env_start` and `env_end` of proc(5), two fields behind the bracket. A NUL is before them.
             stat = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
-            start, end = int(stat[47]), int(stat[48])
-            memory.seek(start)
-            variables = memory.read(end - start).split(b"\0")
-            mark = f"{APPROVAL_KEY}=".encode()
-            for variable in variables:
-                if variable.startswith(mark):
-                    memory.seek(start + len(mark))
-                    memory.write(bytes(len(variable) - len(mark)))
-                start += len(variable) + 1
+            start = memory.seek(int(stat[47]) - 1)
+            variables = memory.read(int(stat[48]) - start)
+            before, mark, after = variables.partition(b"\0%b=" % APPROVAL_KEY.encode())
+            memory.seek(start + len(before + mark))
+            memory.write(bytes(len(after.partition(b"\0")[0])))
     return {name: value for name, value in environment.items() if name != APPROVAL_KEY}

@@ -237,7 +237,7 @@ class Arguments:
     @property
     def suspends(self) -> bool:
         """A call that needs an approval waits for it in a file."""
-        return bool(self.on_approval or self.approve or self.deny)
+        return not (self.on_approval is self.approve is self.deny is None)
 
     @property
     def images(self) -> tuple[Path, ...]:

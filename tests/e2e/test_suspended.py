@@ -257,6 +257,8 @@ def test_without_a_key_nothing_starts(place: Workplace, key: str) -> None:
     [
         (["--approve", "x", "go"], "need `exec resume SESSION`"),
         (["resume", "--last", "--approve", "x", "--deny", "y"], "exclude each other"),
+        (["resume", "--last", "--approve="], "need the file of a request"),
+        (["resume", "--last", "--deny", "", "--because", "y"], "need the file of a request"),
         (["resume", "--last", "--because", "y"], "--because belongs to --deny"),
         (["--on-approval", "suspend", "--ephemeral", "go"], "--ephemeral"),
         (["--on-approval", "suspend", "--yolo", "go"], "--yolo"),

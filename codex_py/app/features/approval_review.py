@@ -17,8 +17,7 @@ from codex_py.app.options import SessionSetup
 from codex_py.errors import ModelError
 from codex_py.instructions import instruction_text
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
-from codex_py.protocol.events import Event, TurnStarted
-from codex_py.protocol.extension import Extension, Thread
+from codex_py.protocol.extension import Extension, Thread, TurnStart
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.items import Message
 from codex_py.protocol.messages import decode_json, input_text, message
@@ -68,6 +67,7 @@ class ApprovalReviewer:
         self._setup = setup
         self._top = top or self
         self._stream: ModelStream | None = None
+        self._turn: TurnStart | None = None
         self._reviews = 0
         """In this turn, those for subagents included."""
 
@@ -76,7 +76,7 @@ class ApprovalReviewer:
 
     def __call__(self, thread: Thread) -> Extension:
         self._thread = thread
-        return Extension(wrap_approver=lambda _: self, sink=self._watch)
+        return Extension(wrap_approver=lambda _: self)
 
     async def review(self, request: ApprovalRequest) -> Review:
         """See `Approver`. The user is not asked, and reads the verdict."""
@@ -90,11 +90,9 @@ class ApprovalReviewer:
         said = f"the automatic reviewer refuses it{risk}: {verdict.reason}; {_ADVICE}"
         return Review(ReviewDecision.DENIED, said)
 
-    def _watch(self, event: Event) -> None:
-        if isinstance(event, TurnStarted):
-            self._reviews = 0
-
     async def _verdict(self, request: ApprovalRequest, context: Mapping[str, Any]) -> Verdict:
+        if self._turn is not self._thread.turn:
+            self._turn, self._reviews = self._thread.turn, 0
         self._reviews += 1
         if self._reviews > _MAX_REVIEWS:
             return Verdict(False, f"there were {_MAX_REVIEWS} reviews in this turn already")

@@ -5,6 +5,7 @@ person. With their answer, the session goes on with this call.
 """
 
 import asyncio
+import hmac
 import json
 import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -12,12 +13,13 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Final
 
-from codex_py.app.approval_file import read_request, write_request
 from codex_py.app.options import SessionSetup
 from codex_py.errors import CallRefused, CodexError, OptionError, ToolError, TurnSuspended
-from codex_py.filesystem.private import make_private
+from codex_py.filesystem.private import make_private, written_whole
+from codex_py.filesystem.reading import read_whole
 from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision
 from codex_py.protocol.dispatch import Dispatch, ToolUse
 from codex_py.protocol.extension import Extension, Thread, TurnStart
@@ -27,6 +29,9 @@ from codex_py.protocol.settings import turn_context
 from codex_py.protocol.tools import ToolCall, ToolOutput
 from codex_py.rollout.reader import read_session
 
+_MAX_BYTES: Final = 64 << 20
+_PURPOSE: Final = b"codex-py approval 2\n"
+"""The key may sign other things too. The number is that of the format."""
 _BOUND: Final = {"session": "session", "cwd": "the folder", "sandbox": "the sandbox"}
 """Fields of a request that must fit the session, and their names."""
 
@@ -40,7 +45,7 @@ class SuspendedApprovals:
         self._options = options = setup.options.suspension
         self._folder = setup.config.home / "codex-py" / "approvals"
         """Has a file for each request that was answered."""
-        self._answered = options.answer and read_request(options.answer, options.key)
+        self._answered = options.answer and _read_request(options.answer, options.key)
         """The request that has an answer, until the first call."""
         self._granted: Mapping[str, Any] | None = None
         """The question that a person has said yes to."""
@@ -151,7 +156,7 @@ class SuspendedApprovals:
         state = self._state()
         request = {"id": secrets.token_hex(8), **state, **self._waiting, "expires": expires}
         try:
-            path = write_request(request, folder, self._options.key)
+            path = _write_request(request, folder, self._options.key)
         except OSError as error:
             reason = error.strerror or error
             return CodexError(f"the request for an approval cannot be left in {folder}: {reason}")
@@ -189,3 +194,34 @@ def _call_data(call: ToolCall) -> Mapping[str, Any]:
     """The call as the model wrote it."""
     data = {"call_id": call.call_id, "tool": call.tool_name, **asdict(call.payload)}
     return json.loads(json.dumps(data))
+
+
+def _write_request(request: Mapping[str, Any], folder: Path, key: bytes) -> Path:
+    """`request`: JSON with an `id`, and the time at which it `expires`. Raises an `OSError` if it cannot be written."""
+    path = folder / f"approval-{request['id']}.json"
+    with written_whole(path, replaces=False) as file:
+        signed = {**request, "signature": _signature(request, key)}
+        file.write(json.dumps(signed, indent=2).encode() + b"\n")
+    return path
+
+
+def _read_request(path: Path, key: bytes) -> Mapping[str, Any]:
+    """Raises `OptionError`: it cannot be read, was changed, has another key, or is too old."""
+    try:
+        request = json.loads(read_whole(path, _MAX_BYTES))
+        signature = str(request.pop("signature")).encode()
+        is_signed = hmac.compare_digest(signature, _signature(request, key).encode())
+    except OSError as error:
+        raise OptionError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise OptionError(f"{path} is not the file of an approval") from error
+    if not is_signed:
+        raise OptionError(f"{path} was changed, or was signed with another key")
+    if datetime.now(UTC) >= datetime.fromisoformat(request["expires"]):
+        raise OptionError(f"{path} expired at {request['expires']}")
+    return request
+
+
+def _signature(request: Mapping[str, Any], key: bytes) -> str:
+    text = json.dumps(request, sort_keys=True, separators=(",", ":"))
+    return hmac.new(key, _PURPOSE + text.encode(), sha256).hexdigest()
