@@ -1,4 +1,4 @@
-"""Connects the patch commands with other packages: the patches of sessions, and merges by git.
+"""Connects the patch commands with other packages: the patches and bundles of sessions, and merges by git.
 
 Part of the composition root, for frontends that have no session.
 """
@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from codex_py.config.paths import codex_home, project_root
 from codex_py.errors import CodexError
+from codex_py.patch.bundle import Bundle, bundle_key, read_bundle
 from codex_py.patch.diff.work_tree import work_tree_diff
 from codex_py.patch.envelope.shell import find_patch
 from codex_py.patch.git import Git, find_git
@@ -33,6 +34,11 @@ class SessionPatch:
     cwd: Path
     """Absolute; relative paths in the patch start here."""
     thread_id: str
+
+
+def opened_bundle(data: bytes | str, environment: Mapping[str, str]) -> Bundle:
+    """See `read_bundle`."""
+    return read_bundle(data, bundle_key(environment))
 
 
 def last_patch(home: Path, cwd: Path) -> SessionPatch:

@@ -7,7 +7,6 @@ import hashlib
 import hmac
 import json
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -21,7 +20,6 @@ _MIN_KEY_BYTES: Final = 16
 _MAX_BYTES: Final = 256 * 1024 * 1024
 _FORMAT: Final = "codex-py change bundle"
 _VERSION: Final = 1
-_START: Final = re.compile(rb'\s*\{\s*"format"\s*:\s*"codex-py change bundle"')
 
 
 class Bundle(NamedTuple):
@@ -63,11 +61,6 @@ def written_bundle(facts: Mapping[str, Any], diff: bytes, key: bytes) -> str:
         reason = f"the change is too large for a bundle: over {_MAX_BYTES >> 20} MB"
         raise CodexError(reason, code="bundle")
     return written
-
-
-def is_bundle(data: bytes | str) -> bool:
-    """True if it begins like one, whatever follows."""
-    return isinstance(data, bytes) and _START.match(data) is not None
 
 
 def read_bundle(data: bytes | str, key: bytes) -> Bundle:

@@ -14,6 +14,7 @@ _ENVELOPE = r"(?m)^\*\*\* Begin Patch[ \t\r]*$"
 _UNIFIED = r"(?m)^[ \t]*(?:diff --(?:git|cc|combined) \S|--- [^\n]*\n[ \t]*\+\+\+ |@@@ )"
 _GIT_DIFF = rb"diff --git [!-~]|--- [^\n]*\n\+\+\+ "
 _BARE_HUNK = r"(?m)^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@"
+_BUNDLE = rb'\s*\{\s*"format"\s*:\s*"codex-py change bundle"'
 _FENCE = r"(?m)^([ \t]*)(`{3,}|~{3,})([^\n]*)\n?"
 
 
@@ -31,6 +32,11 @@ class Detected(NamedTuple):
         """The patch. What is not UTF-8 in a diff is decoded with `surrogateescape`."""
         patch = self.patch
         return patch if isinstance(patch, str) else patch.decode(errors="surrogateescape")
+
+
+def is_bundle(data: bytes | str) -> bool:
+    """True if it begins like a change bundle, whatever follows."""
+    return isinstance(data, bytes) and re.match(_BUNDLE, data) is not None
 
 
 def detect(data: bytes | str) -> Detected:

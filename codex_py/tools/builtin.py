@@ -33,7 +33,7 @@ def builtin_tools(
 
     @cache
     def apply_patch():
-        from codex_py.tools.patch.apply_patch import ApplyPatch  # 20 ms behind the tools
+        from codex_py.tools.patch.apply_patch import ApplyPatch  # 7 ms behind the tools
 
         return ApplyPatch(home, unambiguous=unambiguous_patches)
 

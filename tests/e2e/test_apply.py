@@ -142,7 +142,7 @@ def test_a_missing_working_directory_is_told(program: Path) -> None:
 
 HEAVY = {
     *("asyncio", "dataclasses", "datetime", "httpx", "inspect", "jsonschema", "pydantic", "rich"),
-    *("subprocess", "unidiff"),
+    *("copy", "hashlib", "subprocess", "unidiff"),
 }
 
 

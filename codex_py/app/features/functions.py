@@ -18,7 +18,7 @@ def functions(tools: Sequence[Callable[..., Any]]) -> Feature:
 
     def feature(thread: Thread) -> Extension:
         def make(function: PythonFunction[..., Any]) -> Tool[Any]:
-            from codex_py.tools.python.call import PythonTool  # 1 ms behind the tools
+            from codex_py.tools.python.call import PythonTool  # 55 ms behind the tools
 
             return PythonTool(function, image_detail=thread.settings.image_detail)
 

@@ -27,6 +27,7 @@ from codex_py.protocol.extension import Extension, Thread, ToolFinder
 from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
 from codex_py.protocol.tools import ToolSpec
 from codex_py.tools.mcp.catalogue import McpCatalogue
+from codex_py.tools.mcp.tool import mcp_tool_finder
 
 _INHERITED: Final = frozenset(
     {"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
@@ -114,8 +115,6 @@ class McpFeature(McpServers):
         self._has_session = True
 
         def find_tool() -> ToolFinder:
-            from codex_py.tools.mcp.tool import mcp_tool_finder  # 5 ms behind the tools
-
             detail = thread.settings.image_detail
             return mcp_tool_finder(self, self.configs, catalogue, detail)
 

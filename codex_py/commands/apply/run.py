@@ -12,12 +12,11 @@ from codex_py.commands.apply.input import PatchInput, patch_input, patching
 from codex_py.commands.apply.report import Report
 from codex_py.config.paths import codex_home, project_root
 from codex_py.errors import CodexError, ExitCode, PatchError, UsageError
-from codex_py.patch.bundle import Bundle, bundle_key, is_bundle, read_bundle
 from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.files.tree import Overlay
-from codex_py.patch.formats import Detected, detect
+from codex_py.patch.formats import Detected, detect, is_bundle
 from codex_py.patch.match import Level
 from codex_py.patch.plan import PatchPlan, readable_under, writable_under
 from codex_py.patch.report import Findings
@@ -91,13 +90,7 @@ def _apply(options: _Options, environment: Mapping[str, str], report: Report) ->
             cwd = project_root(cwd, (".git",)) or cwd
             options = options._replace(strip=1, strict=not options.three_way)
         if found.kind == "envelope":
-            if options.reverse and not options.convert:
-                raise UsageError(
-                    "an envelope cannot be reversed; `codex-py undo` takes back one that was applied"
-                )
-            options.refuse(
-                "strip three_way partial", "is for unified diffs, and this is an envelope"
-            )
+            _refuse_for_envelope(options)
         base = given.cwd or cwd
         if options.convert:
             text = _converted(found, base, options)
@@ -108,7 +101,9 @@ def _apply(options: _Options, environment: Mapping[str, str], report: Report) ->
                 report.note(sentence)
         report.progress("Checking the patch …")
         plan = _plan(found, base, cwd, options, environment)
-        _refuse_wrong_files(plan, cwd, None if options.three_way else bundle)
+        if bundle is not None and not options.three_way:
+            bundle.refuse_other_files(plan.changes, cwd)
+        _refuse_wrong_files(plan, cwd)
         if options.check:
             return report.fitting(plan, cwd, None, [])
         report.progress("Writing the files …")
@@ -128,19 +123,25 @@ def _apply(options: _Options, environment: Mapping[str, str], report: Report) ->
         raise error
 
 
-def _found(
-    given: PatchInput, options: _Options, environment: Mapping[str, str]
-) -> tuple[Detected, Bundle | None]:
-    """The patch, and the bundle that it came in."""
+def _found(given: PatchInput, options: _Options, environment: Mapping[str, str]):
+    """The `Detected` patch, and the `Bundle` that it came in."""
     if not is_bundle(given.data):
         options.refuse("force", "is for change bundles, and this is none")
         return detect(given.data), None
     options.refuse("reverse strip directory partial", "does not go with a change bundle")
-    bundle = read_bundle(given.data, bundle_key(environment))
+    bundle = patching().opened_bundle(given.data, environment)
     if bundle.failed_gates and not (options.force or options.convert):
         reason = f"gates failed in the run that made the bundle: {', '.join(bundle.failed_gates)}"
         raise CodexError(f"{reason}; see --force", code="gates", exit_code=ExitCode.GATE)
     return Detected("unified", bundle.diff, f"a change bundle, {bundle.summary},"), bundle
+
+
+def _refuse_for_envelope(options: _Options) -> None:
+    if options.reverse and not options.convert:
+        raise UsageError(
+            "an envelope cannot be reversed; `codex-py undo` takes back one that was applied"
+        )
+    options.refuse("strip three_way partial", "is for unified diffs, and this is an envelope")
 
 
 def _converted(found: Detected, cwd: Path, options: _Options) -> str:
@@ -176,9 +177,7 @@ def _plan(
     return plan
 
 
-def _refuse_wrong_files(plan: PatchPlan, root: Path, bundle: Bundle | None) -> None:
-    if bundle is not None:
-        bundle.refuse_other_files(plan.changes, root)
+def _refuse_wrong_files(plan: PatchPlan, root: Path) -> None:
     if refused := plan.refused(writable_under([root])):
         names = ", ".join(map(str, refused[:_MAX_NAMED]))
         more = f" and {len(refused) - _MAX_NAMED} more" if len(refused) > _MAX_NAMED else ""

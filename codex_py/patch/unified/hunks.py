@@ -5,7 +5,6 @@ https://git-scm.com/docs/diff-format ("Generating patch text with -p").
 """
 
 from collections.abc import Sequence
-from copy import copy
 from typing import Literal, NamedTuple, TypeAlias
 
 from codex_py.errors import PatchError, PatchErrorKind
@@ -113,7 +112,7 @@ class FileDiff:
             "copy": "uncopy",
             "uncopy": "copy",
         }
-        diff = copy(self)
+        diff = self._copy()
         diff.operation = opposite.get(self.operation, self.operation)
         diff.old_name, diff.new_name = self.new_name, self.old_name
         diff.old_mode, diff.new_mode = self.new_mode, self.old_mode
@@ -124,8 +123,13 @@ class FileDiff:
 
     def without_crlf(self) -> "FileDiff":
         """The diff as it was before its line ends became CRLF."""
-        diff = copy(self)
+        diff = self._copy()
         diff.hunks = [_without_crlf(hunk) for hunk in self.hunks]
+        return diff
+
+    def _copy(self) -> "FileDiff":
+        diff = FileDiff(self.line)
+        vars(diff).update(vars(self))
         return diff
 
 

@@ -121,7 +121,7 @@ def tool(
     parameters = _parameters(function, name)
     if (schema := _plain_schema(parameters.values(), about)) is None:
         # pydantic describes the other types.
-        from codex_py.tools.python.arguments import arguments_schema  # 100 ms
+        from codex_py.tools.python.arguments import arguments_schema  # 55 ms
 
         schema = arguments_schema(name, parameters.values(), about)
     spec = FunctionSpec(name, text if description is None else description, schema)

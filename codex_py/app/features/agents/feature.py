@@ -75,7 +75,7 @@ class SubAgents:
 
     def _loaded(self, thread: Thread):
         if self._children is None:
-            from codex_py.app.features.agents.children import Children  # 25 ms behind the tools
+            from codex_py.app.features.agents.children import Children  # 9 ms behind the tools
 
             self._children = Children(self.setup, self.family, lambda: self.roles, thread)
             self._at_end.push_async_callback(self._children.aclose)
