@@ -215,6 +215,7 @@ class Agent:
             gates: list[dict[str, str]] = event.get("gates", [])
             # Only a gate that failed has a reason.
             failed = [f"{each['name']}: {each['reason']}" for each in gates if "reason" in each]
+            print("\n".join(printable(each["output"]) for each in gates if "output" in each))
             self.error = event.get("error", {}).get("message") or "; ".join(failed)
 
 

@@ -37,14 +37,12 @@ class GateSettings:
 
     @property
     def is_any(self) -> bool:
-        settings = (self.verify, self.require_evidence, self.fail_on)
-        return any(settings) or self.looks_at_files
+        return any((self.verify, self.require_evidence, self.fail_on, self.looks_at_files))
 
     @property
     def looks_at_files(self) -> bool:
         """True if what was changed is looked at."""
-        limits = self.forbid_path or self.max_diff_lines is not None
-        return self.require_change or bool(limits)
+        return self.require_change or bool(self.forbid_path) or self.max_diff_lines is not None
 
 
 def configured_gates(layers: Layers) -> GateSettings:

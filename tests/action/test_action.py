@@ -97,6 +97,7 @@ def test_a_job_is_red_where_the_model_lies_about_the_tests(start: Callable[..., 
     assert messages(result) == [("error", error), ("error", "Process completed with exit code 3.")]
     assert result.conclusion == "failure"
     assert outputs(result)["exit-code"] == "3"
+    assert "FAILED (failures=" in result.log
     # What it prints is no command to the runner.
     assert "::error::said by the model" in result.log
 

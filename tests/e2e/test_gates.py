@@ -65,6 +65,18 @@ def test_a_gate_that_fails_for_good_is_a_completed_turn_with_exit_3(place: Workp
     assert gates(outcome) == [("verify: exit 9", "failed", 9), ("verify: true", "passed", 0)]
 
 
+def test_people_see_what_a_script_that_failed_printed(place: Workplace) -> None:
+    options = ("--verify", "echo 'test_sum failed'; exit 1", "--verify-tries", "0")
+    outcome, _ = run(place, [DONE], *options)
+    (gate,) = outcome.events[-1]["gates"]
+    assert (gate["reason"], gate["output"]) == ("exit code 1", "test_sum failed")
+    with ScriptedServer([DONE]) as server:
+        place.configure(server)
+        arguments = ["exec", "--skip-git-repo-check", *options, "go"]
+        shown = run_codex_py(arguments, place.home, place.cwd).stderr.decode()
+    assert "failed: exit code 1\ntest_sum failed\n" in shown
+
+
 def test_the_tries_are_the_callers(place: Workplace) -> None:
     outcome, server = run(place, [DONE], "--verify", "false", "--verify-tries", "0")
     assert (outcome.code, len(server.requests)) == (3, 1)

@@ -185,6 +185,8 @@ class HumanText:
         self._line(
             f"{self._style('bold', 'gate:')} {printable(gate['name'])} {verdict}{printable(why)}"
         )
+        if "output" in gate:
+            self._line(printable(gate["output"]))
 
     def _todo(self, item: event_items.TodoList) -> None:
         style = self._style

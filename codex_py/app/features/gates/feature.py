@@ -35,7 +35,7 @@ _ADVICE: Final = (
 
 @frozen
 class Gate:
-    """A verdict. What failed has a `reason`."""
+    """A verdict. What failed has a `reason`; below its first line is what a script printed."""
 
     name: str
     reason: str | None = None
@@ -45,10 +45,11 @@ class Gate:
 
     @property
     def data(self) -> dict[str, Any]:
-        code = {} if self.exit_code is None else {"exit_code": self.exit_code}
         status = "passed" if self.reason is None else "failed"
-        reason = {} if self.reason is None else {"reason": self.reason.partition("\n")[0]}
-        return {"name": self.name, "status": status, **code, **reason}
+        reason, _, output = (self.reason or "").partition("\n")
+        why = {name: text for name, text in (("reason", reason), ("output", output)) if text}
+        code = {} if self.exit_code is None else {"exit_code": self.exit_code}
+        return {"name": self.name, "status": status, **code, **why}
 
 
 class Gates:
