@@ -92,8 +92,8 @@ def _ends(target: ReviewTarget, git: Git, root: Path) -> tuple[str, str, str]:
         try:
             since = git.output(root, "merge-base", base, "HEAD")
         except CodexError:
-            problem = f"review: {target.base!r} and HEAD have no common commit"
-            raise UsageError(f"{problem}{_shallow(git, root)}") from None
+            problem = f"{target.base!r} and HEAD have no common commit"
+            raise _unknown(problem, git, root) from None
         return since, work_tree(git, root), f"`git diff {since}`, and `git status` for new files"
     try:
         head = _commit(git, root, "HEAD")
@@ -107,16 +107,14 @@ def _commit(git: Git, root: Path, name: str) -> str:
         root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
     )
     if done.returncode:
-        problem = f"review: there is no commit or branch {name!r}"
-        raise UsageError(f"{problem}{_shallow(git, root)}")
+        raise _unknown(f"there is no commit or branch {name!r}", git, root)
     return done.stdout.decode().strip()
 
 
-def _shallow(git: Git, root: Path) -> str:
-    if git.output(root, "rev-parse", "--is-shallow-repository") != "true":
-        return ""
-    mend = "`git fetch --unshallow`, or `fetch-depth: 0` of actions/checkout"
-    return f"; this clone is shallow: {mend}"
+def _unknown(problem: str, git: Git, root: Path) -> UsageError:
+    if git.output(root, "rev-parse", "--is-shallow-repository") == "true":
+        problem += "; this clone is shallow: `git fetch --unshallow`, or `fetch-depth: 0` of actions/checkout"
+    return UsageError(f"review: {problem}")
 
 
 def _nothing(git: Git, root: Path) -> str:

@@ -34,27 +34,23 @@ class _Ran:
 
 
 class Evidence:
-    """
+    """Of one turn.
+
     Args:
         patterns: globs for whole commands that are asked for.
         cwd: of the session, where they must run.
+        changes: of the turn; None if nobody can tell.
     """
 
-    def __init__(self, patterns: Sequence[str], cwd: Path) -> None:
-        self._patterns = patterns
-        self._cwd = cwd
+    def __init__(
+        self, patterns: Sequence[str], cwd: Path, changes: TurnChanges | None = None
+    ) -> None:
+        self._patterns, self._cwd, self._changes = patterns, cwd, changes
         self._ran: list[_Ran] = []
         self._new: list[_Ran] = []
         """Asked for, succeeded, and nothing was started since."""
         self._running: dict[tuple[str, str], bool] = {}
         """The items that have not ended, by thread and id: whether nothing else has run meanwhile."""
-        self._changes: TurnChanges | None = None
-
-    def begin(self, changes: TurnChanges | None) -> None:
-        self._changes = changes
-        self._ran.clear()
-        self._new.clear()
-        self._running.clear()
 
     def watch(self, event: Event) -> None:
         agent = event.thread_id if isinstance(event, AgentEvent) else ""

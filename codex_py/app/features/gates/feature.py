@@ -68,7 +68,7 @@ class Gates:
             self._judged = ()
             self._failures.clear()
             changes = thread.feature(TurnChanges)
-            self._evidence.begin(changes)
+            self._evidence = Evidence(self._settings.require_evidence, self._cwd, changes)
             if changes is not None and self._settings.looks_at_files:
                 changes.copy_soon()
             yield
