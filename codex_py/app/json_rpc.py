@@ -83,8 +83,13 @@ class JsonRpc:
             if self._working:
                 await asyncio.wait(self._working)
 
-    async def request(self, method: str, params: dict[str, Any]) -> Any:
+    async def request(
+        self, method: str, params: dict[str, Any], ended: Callable[[int], None] = lambda _: None
+    ) -> Any:
         """Ask the client; an answer that comes after this was cancelled counts for nothing.
+
+        Args:
+            ended: called with the request's id once it has an answer, or needs none any more.
 
         Raises:
             RpcError: the client answers with an error, or leaves.
@@ -96,6 +101,7 @@ class JsonRpc:
             return await future
         finally:
             del self._asked[number]
+            ended(number)
 
     def notify(self, method: str, params: dict[str, Any], *, is_live: bool = False) -> None:
         """Send a notification, in order with everything else.

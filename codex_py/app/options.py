@@ -52,8 +52,8 @@ class Suspension:
 class SessionOptions:
     """How a session is opened, besides its configuration."""
 
-    source: Literal["exec", "cli", "mcp"] = "exec"
-    """For the session file."""
+    source: Literal["exec", "cli", "mcp", "vscode"] = "exec"
+    """For the session file; `vscode` is that of Codex's app server."""
     originator: str = "codex_exec"
     ephemeral: bool = False
     """Write no session file."""

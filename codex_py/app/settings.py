@@ -13,7 +13,7 @@ from codex_py.app.options import SessionSetup
 from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.errors import ConfigError
-from codex_py.model.catalog import ModelInfo, listed_models, model_info
+from codex_py.model.catalog import ModelInfo, catalog_entry, listed_models, model_info
 from codex_py.model.known_models import known_model, known_models
 from codex_py.model.providers import Provider, key_variable
 from codex_py.protocol.approval import ApprovalPolicy
@@ -47,6 +47,12 @@ def selectable_models(config: Config, environment: Mapping[str, str]) -> list[st
         and environment.get(key_variable(model.provider, config.model_providers) or "")
     ]
     return list(dict.fromkeys([config.model, *own, *others]))
+
+
+def described_models(config: Config, environment: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The `selectable_models` in the form of Codex's catalogue, see `catalog_entries`."""
+    names = selectable_models(config, environment)
+    return [catalog_entry(name, config.model_catalog_json) for name in names]
 
 
 def model_of_provider(config: Config, model: str) -> str:

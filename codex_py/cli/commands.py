@@ -100,6 +100,12 @@ COMMANDS = (
         own_options=False,
     ),
     Command(
+        "app-server",
+        "Serve the Python SDK of Codex and other programs",
+        "frontends.app_server.run",
+        own_options=False,
+    ),
+    Command(
         "plugin COMMAND",
         "Add, list, show and remove plugins",
         members=dict.fromkeys(("add", "list", "show", "remove"), "commands.plugins.run"),
@@ -182,7 +188,7 @@ _BY_NAME = {name: command for command in COMMANDS for name in command.names}
 NAMES = tuple(command.names[0] for command in COMMANDS)
 
 OF_CODEX = {
-    *("acp", "agents", "app-server", "cloud"),
+    *("acp", "agents", "cloud"),
     *("exec-server", "import", "man", "queue"),
     *("remote-control", "update"),
 }

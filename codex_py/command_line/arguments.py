@@ -173,6 +173,12 @@ class Arguments:
     trust: Annotated[bool, flag("--trust")] = False
     trust_client: Annotated[bool, flag("--trust-client")] = False
     """Of `mcp-server`: calls may set anything."""
+    listen: Annotated[
+        str,
+        option("--listen"),
+        option("--stdio", action="store_const", const="stdio://"),
+    ] = "stdio://"
+    """Of `app-server`."""
 
     # Takes every word up to the next option, a prompt too, because Codex does.
     image: Annotated[Sequence[str], option("-i", "--image", nargs="+", action="extend")] = ()

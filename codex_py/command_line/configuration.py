@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from codex_py.command_line.arguments import GATES, Arguments
 from codex_py.command_line.parser import working_folder
@@ -51,6 +51,37 @@ def read_config(
     sources = config_sources(arguments, environment)
     sources["flags"] |= flags or {}
     return load_config(**sources, strict=arguments.strict_config)
+
+
+def folder_config(
+    arguments: Arguments,
+    environment: Mapping[str, str],
+    folder: str | None,
+    table: Mapping[str, Any] | None = None,
+) -> Config:
+    """The configuration of a thread that a client asks for: of a folder, relative to that of the command line. The
+    `table` wins over all other settings. Raises as `read_config` does."""
+    place = str(working_folder(arguments.cd) / (folder or "."))
+    return read_config(replace(arguments, cd=place), environment, table)
+
+
+def nested_table(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by their dotted names, as clients send them, in the form of `config.toml`.
+
+    Raises:
+        CodexError: a setting is below one that is a plain value.
+    """
+    table: dict[str, Any] = {}
+    for key, value in settings.items():
+        *parents, last = key.split(".")
+        below = table
+        for parent in parents:
+            inner = below.setdefault(parent, {})
+            if not isinstance(inner, dict):
+                raise CodexError(f"`config`: {key!r} is below a plain value", code="config")
+            below = cast("dict[str, Any]", inner)
+        below[last] = value
+    return table
 
 
 def warn_of_config(config: Config) -> None:

@@ -78,7 +78,7 @@ class SessionTurn:
 
         `work`: `answer` or `compact`.
         """
-        self._host.emit(events.TurnStarted())
+        self._host.emit(events.TurnStarted(self.start.id))
         outcome = await self._outcome(await self._end_of(work))
         for event in outcome.events(self._host.log.usage, self._denied, self._overridden):
             self._host.emit(event)

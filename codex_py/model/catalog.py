@@ -152,6 +152,11 @@ def catalog_entries(catalog_json: Path | None = None) -> list[dict[str, Any]]:
     return [_in_form_of_codex(entry) for entry in _entries(catalog_json)]
 
 
+def catalog_entry(slug: str, catalog_json: Path | None = None) -> dict[str, Any]:
+    """As `catalog_entries`, for any model; see `model_info`."""
+    return _in_form_of_codex(model_info(slug, catalog_json))
+
+
 def _in_form_of_codex(entry: ModelInfo) -> dict[str, Any]:
     reasons = entry.default_reasoning_effort is not None
     efforts = _EFFORTS[: _EFFORTS.index(entry.ultra_effort) + 1] if reasons else ()

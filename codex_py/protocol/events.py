@@ -32,6 +32,8 @@ class ThreadStarted:
 @frozen
 class TurnStarted:
     type: ClassVar = "turn.started"
+    turn_id: str = field(default="", metadata={"json": False})
+    """As in `TurnStart`."""
 
 
 @frozen

@@ -6,14 +6,15 @@ from codex_py.protocol.messages import EncodedItem
 from codex_py.rollout.entries import Entry, by_response, compacted, without_last_turns
 from codex_py.rollout.lines import ThreadLines
 
-_EVENTS = {"patch_applied", "task_complete", "thread_rolled_back"}
+_FACTS = {"patch_applied", "task_started", "task_complete", "turn_aborted"}
+_EVENTS = {*_FACTS, "thread_rolled_back"}
 
 
 def read_conversation(path: Path, last_bytes: int | None = None) -> list[EncodedItem]:
     """The items of the whole thread, without the turns that were taken back.
 
-    Between them are the diffs of patches and the durations of turns, see `RolloutEvents`, and the
-    last item of each compaction.
+    Between them are the diffs of patches and the starts and ends of turns, see `RolloutEvents`, and the last item
+    of each compaction.
 
     Args:
         last_bytes: how much of the end of the file is read, if it is longer.
@@ -30,7 +31,7 @@ def read_conversation(path: Path, last_bytes: int | None = None) -> list[Encoded
         match line.kind, line.payload:
             case "response_item", payload:
                 shown.append(Entry.of(payload, line.encoded, line.place))
-            case "event_msg", {"type": "patch_applied" | "task_complete"} as payload:
+            case "event_msg", {"type": kind} as payload if kind in _FACTS:
                 # It stays behind the line before it.
                 shown.append(Entry.of(payload, None, shown[-1].place if shown else None))
             case "event_msg", {"type": "thread_rolled_back", "num_turns": turns}:

@@ -129,7 +129,7 @@ def _summaries(home: Path, cwd: Path | None, *, archived: bool) -> Iterator[Sess
     folder = ARCHIVED_SESSIONS if archived else SESSIONS
     for path, meta, modified in recent_sessions(home, cwd=cwd, folder=folder):
         try:
-            prompt, model = _beginning(path)
+            prompt, model = beginning(path)
         except OSError:
             continue
         yield SessionSummary(
@@ -156,7 +156,7 @@ def preview_messages(path: Path, *, limit: int = 6) -> list[PreviewMessage]:
     return [PreviewMessage(each.role, each.text[:_SHOWN_CHARACTERS]) for each in reversed(found)]
 
 
-def _beginning(path: Path) -> tuple[str, str | None]:
+def beginning(path: Path) -> tuple[str, str | None]:
     """The first prompt, or an empty text; and the model that it went to."""
     left, model = _HEAD_BYTES, None
     with path.open("rb") as file:

@@ -10,7 +10,6 @@ from typing import Any, Self
 from codex_py.errors import SessionError
 from codex_py.filesystem.private import lock, locked, make_private
 from codex_py.protocol import event_items, events
-from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem, encode_json
 from codex_py.protocol.response_order import Place
 from codex_py.rollout.index import rename_thread
@@ -235,12 +234,13 @@ def _writing(path: Path, advice: str = "") -> Generator[None]:
 class RolloutEvents:
     """An event sink that writes what the user saw as `event_msg` lines; items are written elsewhere.
 
-    Source: session files of Codex 0.80, and of 0.169 for `task_complete`, without which Codex tells the model of a fork
-    that the last turn was interrupted. `patch_applied` is our own: Codex ignores it.
+    Source: session files of Codex 0.80, and of 0.169 for `task_started` and `task_complete`, without which Codex tells
+    the model of a fork that the last turn was interrupted. `patch_applied` is our own: Codex ignores it.
     """
 
     def __init__(self, write: Callable[[Mapping[str, Any]], None]) -> None:
         self._write = write
+        self._turn_id = ""
         self._turn_began = 0.0
         self._last_message: str | None = None
 
@@ -257,11 +257,14 @@ class RolloutEvents:
                 len(diff) <= _MAX_DIFF_CHARACTERS
             ):
                 self._write({"type": "patch_applied", "diff": diff})
-            case events.TurnStarted():
+            case events.TurnStarted(turn_id):
                 self._turn_began, self._last_message = time.monotonic(), None
+                self._turn_id = turn_id
+                started = {"turn_id": turn_id, "started_at": int(time.time())}
+                self._write({"type": "task_started", **started})
             case events.TurnCompleted():
                 facts: dict[str, Any] = {
-                    "turn_id": new_thread_id(),
+                    "turn_id": self._turn_id,
                     "last_agent_message": self._last_message,
                     "duration_ms": int((time.monotonic() - self._turn_began) * 1000),
                 }

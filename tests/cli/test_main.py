@@ -86,9 +86,9 @@ def test_nothing_is_imported_from_the_working_directory(
         (["exec", ""], 2, "Error: the prompt is empty\n"),
         (["help", "frk"], 2, "Error: unknown command 'frk'. Did you mean fork?\n"),
         (
-            ["-c", "a=1", "app-server", "--listen", "stdio://"],
+            ["-c", "a=1", "exec-server", "--listen", "stdio://"],
             2,
-            "Error: `codex-py app-server` is not there yet; `codex-py help` lists what is\n",
+            "Error: `codex-py exec-server` is not there yet; `codex-py help` lists what is\n",
         ),
         (["exce", "hi"], 2, "Error: unknown command 'exce'. Did you mean exec?\n"),
         *(
@@ -138,6 +138,7 @@ def test_usage_errors_are_one_sentence(
         (["help", "exec"], "Work on one prompt"),
         (["config", "--help"], "Say what a setting is"),
         (["mcp-server", "--help"], "Run an MCP server"),
+        (["app-server", "--help"], "Serve programs that know"),
     ],
 )
 def test_help_goes_to_standard_output(

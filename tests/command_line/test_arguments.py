@@ -235,7 +235,8 @@ def test_the_terminal_refuses_options_that_it_would_ignore(argv: list[str]) -> N
 def test_help_names_every_option_and_no_other() -> None:
     hidden = {"--yolo", "--experimental-json"}
     # They have options that `exec` has not.
-    text = help_text("exec") + help_text("mcp-server") + help_text("review")
+    commands = ("exec", "mcp-server", "app-server", "review")
+    text = "".join(map(help_text, commands))
     named = set(re.findall(r"(?<![\w-])--?[A-Za-z][a-z-]*", text)) - {"-py", "-reply", "-server"}
     accepted = {
         flag

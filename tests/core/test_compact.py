@@ -107,7 +107,7 @@ def test_a_history_that_fills_the_window_is_compacted_before_the_next_turn() -> 
     assert compactions(events) == []
     assert asyncio.run(session.run_turn("second")).last_message == "an answer"
     assert texts(model.inputs[2]) == ["first", "note: the note", "second"]
-    assert [event for event in events if isinstance(event, TurnStarted)] == [TurnStarted()] * 2
+    assert len([event for event in events if isinstance(event, TurnStarted)]) == 2
 
 
 def test_a_history_that_fills_the_window_is_compacted_within_a_turn() -> None:

@@ -48,7 +48,7 @@ def test_a_signal_while_a_turn_is_tidied_up_still_gives_it_one_end() -> None:
     events = asyncio.run(run())
     ends = [event for event in events if isinstance(event, TurnCompleted | TurnFailed)]
     assert [type(event) for event in ends] == [TurnFailed]
-    assert (events[0], events[-1]) == (TurnStarted(), ends[0])
+    assert (type(events[0]), events[-1]) == (TurnStarted, ends[0])
 
 
 def test_what_is_said_during_a_turn_goes_out_behind_the_outputs_of_its_calls() -> None:
@@ -142,7 +142,7 @@ def test_two_turns_at_once_are_a_mistake_of_the_caller() -> None:
     events: list[Event] = []
     session = make_session(ScriptedModel([second, says("hi"), completed()]), sink=events.append)
     assert asyncio.run(session.run_turn("go")).error is None
-    assert events.count(TurnStarted()) == 1
+    assert len([event for event in events if isinstance(event, TurnStarted)]) == 1
     assert not session.is_running
 
 

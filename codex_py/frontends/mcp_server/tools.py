@@ -6,15 +6,14 @@ Names, types and results are those of the tools of Codex 0.145, the descriptions
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, Literal, TypeVar, cast
+from typing import Any, Final, Literal, TypeVar
 
 import mcp_types as types
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from codex_py.command_line.arguments import Arguments
-from codex_py.command_line.configuration import read_config
-from codex_py.command_line.parser import working_folder
+from codex_py.command_line.configuration import folder_config, nested_table
 from codex_py.config.config import Config
 from codex_py.errors import CodexError
 from codex_py.frontends.mcp_server.ceiling import Ceiling
@@ -45,10 +44,8 @@ class ThreadConfigs:
         Raises:
             CodexError: it cannot be used, it allows more than the ceiling, or there is no such folder.
         """
-        own = self.arguments
-        folder = str(working_folder(own.cd) / (cwd or "."))
-        arguments = replace(own, cd=folder, profile=profile or own.profile)
-        config = read_config(arguments, self.environment, table)
+        arguments = replace(self.arguments, profile=profile or self.arguments.profile)
+        config = folder_config(arguments, self.environment, cwd, table)
         if self.ceiling is not None:
             config = self.ceiling.narrowed(config, asks_for_sandbox="sandbox_mode" in (table or {}))
         if config.approval_policy is None and not has_user:
@@ -83,16 +80,7 @@ class NewThread(BaseModel):
         """The configuration of the thread: the arguments on top of the server's command line. Raises as
         `configs.config`."""
         ceiling = configs.ceiling
-        table: dict[str, Any] = {}
-        for key, value in (self.config or {}).items():
-            *parents, last = key.split(".")
-            below = table
-            for parent in parents:
-                inner = below.setdefault(parent, {})
-                if not isinstance(inner, dict):
-                    raise CodexError(f"`config`: {key!r} is below a plain value", code="config")
-                below = cast("dict[str, Any]", inner)
-            below[last] = value
+        table = nested_table(self.config or {})
         if ceiling is not None:
             ceiling.check_settings("config", table)
         given = self.model_dump(exclude_none=True)

@@ -1,0 +1,209 @@
+"""Threads as they are stored, in the shape of Codex: what is known of each, and its turns."""
+
+import time
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.app.session import Session
+from codex_py.app.thread import thread_items
+from codex_py.config.config import Config
+from codex_py.errors import SessionError
+from codex_py.frontends.app_server.items import shown_item, turn_data
+from codex_py.frontends.app_server.params import ThreadList
+from codex_py.protocol.messages import EncodedItem, decode_json
+from codex_py.protocol.prompts import user_prompt
+from codex_py.rollout.conversation import read_conversation
+from codex_py.rollout.index import find_session, recent_sessions, thread_names
+from codex_py.rollout.listing import beginning
+from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, SessionMeta, read_meta
+from codex_py.version import __version__
+
+_READ_BYTES: Final = 32_000_000
+"""From the end of a file."""
+_PREVIEW_CHARACTERS: Final = 500
+_PAGE, _MAX_PAGE = 25, 100
+_INTERACTIVE: Final = ("cli", "vscode")
+
+
+def stored_file(home: Path, thread_id: str, *folders: str) -> Path:
+    """The file of a thread. Raises a `SessionError` if there is none."""
+    path = find_session(home, thread_id, folders or (SESSIONS, ARCHIVED_SESSIONS))
+    if path is None:
+        raise SessionError(f"no rollout found for thread id {thread_id}")
+    return path
+
+
+def thread_data(
+    path: Path, status: str = "notLoaded", name: str | None = None, model: str | None = None
+) -> dict[str, Any]:
+    """A thread by its file. Raises a `SessionError` if that cannot be read."""
+    meta, modified = read_meta(path), path.stat().st_mtime_ns
+    return _thread(path, meta, modified, status, name, model)
+
+
+def list_threads(home: Path, asked: ThreadList, status: Any) -> dict[str, Any]:
+    """A page of threads.
+
+    Args:
+        status: a function from the id of a thread to its status.
+    """
+    names, start = thread_names(home), int(asked.cursor or 0)
+    size = min(_PAGE if asked.limit is None else asked.limit, _MAX_PAGE)
+    found = [
+        _thread(path, meta, modified, status(meta.id), names.get(meta.id))
+        for path, meta, modified in islice(_matching(home, asked, names), start, start + size + 1)
+    ]
+    more = str(start + size) if len(found) > size else None
+    return {"data": found[:size], "nextCursor": more, "backwardsCursor": None}
+
+
+def read_turns(path: Path, running: str | None = None) -> list[dict[str, Any]]:
+    """The turns of a thread, oldest first.
+
+    Args:
+        running: the id of the turn that has not ended.
+
+    Raises:
+        SessionError: the file cannot be read.
+    """
+    thread_id, cwd = (meta := read_meta(path)).id, meta.cwd
+    turns: list[list[EncodedItem]] = [[]]
+    is_marked = False
+    for item in read_conversation(path, _READ_BYTES):
+        starts = _fact(item).get("type") == "task_started"
+        is_marked = is_marked or starts
+        # Forks, and files of earlier releases, do not say where turns begin.
+        if starts or (not is_marked and user_prompt(item) is not None):
+            turns.append([])
+        turns[-1].append(item)
+    return [
+        turn
+        for number, items in enumerate(turns)
+        if (turn := _turn(items, f"{thread_id}-{number}", cwd, running)) is not None
+    ]
+
+
+def _turn(
+    items: list[EncodedItem], turn_id: str, cwd: str, running: str | None
+) -> dict[str, Any] | None:
+    """None if nothing happened in it. `turn_id`: where the file does not give it one."""
+    facts = {fact["type"]: fact for item in items if (fact := _fact(item))}
+    turn_id = facts.get("task_started", {}).get("turn_id") or turn_id
+    shown: list[dict[str, Any]] = []
+    for item in thread_items(items):
+        if (data := shown_item(item, f"{turn_id}-{len(shown) + 1}", cwd)) is not None:
+            shown.append(data)
+    if not shown and "task_started" not in facts:
+        return None
+    is_old = "task_started" not in facts
+    status = "interrupted" if "turn_aborted" in facts else "failed"
+    if "task_complete" in facts or (is_old and status == "failed"):
+        status = "completed"
+    if turn_id == running:
+        status = "inProgress"
+    return turn_data(
+        turn_id,
+        status,
+        items=shown,
+        view="full",
+        started_at=facts.get("task_started", {}).get("started_at"),
+        duration_ms=facts.get("task_complete", {}).get("duration_ms"),
+    )
+
+
+def _fact(item: EncodedItem) -> Mapping[str, Any]:
+    """A line that is no item of the model, if it is about a whole turn."""
+    if b'"turn_id"' not in item and b"turn_aborted" not in item:
+        return {}
+    fact = decode_json(item)
+    kinds = {"task_started", "task_complete", "turn_aborted"}
+    return fact if fact.get("type") in kinds else {}
+
+
+def _matching(
+    home: Path, asked: ThreadList, names: Mapping[str, str]
+) -> Iterator[tuple[Path, SessionMeta, int]]:
+    folder = ARCHIVED_SESSIONS if asked.archived else SESSIONS
+    rows = recent_sessions(home, cwd=None, folder=folder)
+    if asked.sort_key == "created_at":
+        rows = iter(sorted(rows, key=lambda row: row[1].timestamp, reverse=True))
+    if asked.sort_direction == "asc":
+        rows = reversed(list(rows))
+    folders = [asked.cwd] if isinstance(asked.cwd, str) else asked.cwd
+    word = asked.search_term.casefold()
+    for path, meta, modified in rows:
+        is_wanted = (
+            meta.source in ([*asked.source_kinds] or _INTERACTIVE)
+            and (folders is None or meta.cwd in folders)
+            and (not asked.model_providers or meta.model_provider in asked.model_providers)
+        )
+        if is_wanted and (not word or word in _said(path, names.get(meta.id)).casefold()):
+            yield path, meta, modified
+
+
+def _said(path: Path, name: str | None) -> str:
+    return f"{name or ''}\n{beginning(path)[0]}"
+
+
+def _thread(
+    path: Path,
+    meta: SessionMeta,
+    modified: int,
+    status: str,
+    name: str | None,
+    model: str | None = None,
+) -> dict[str, Any]:
+    prompt, first_model = beginning(path)
+    created = int(datetime.fromisoformat(meta.timestamp).timestamp()) if meta.timestamp else 0
+    git = {"sha": meta.git.get("commit_hash"), "branch": meta.git.get("branch")}
+    return {
+        "id": meta.id,
+        "sessionId": meta.root_id or meta.id,
+        "forkedFromId": meta.forked_from_id,
+        "parentThreadId": meta.parent_id,
+        "preview": " ".join(prompt.split())[:_PREVIEW_CHARACTERS],
+        "ephemeral": False,
+        "modelProvider": meta.model_provider or "",
+        "model": model or first_model,
+        "createdAt": created,
+        "updatedAt": modified // 1_000_000_000,
+        "status": {"type": status},
+        "path": str(path),
+        "cwd": meta.cwd,
+        "cliVersion": meta.cli_version,
+        "originator": meta.originator,
+        "source": meta.source if meta.source in ("cli", "vscode", "exec") else "unknown",
+        "gitInfo": {**git, "originUrl": meta.git.get("repository_url")} if meta.git else None,
+        "name": name,
+        "turns": [],
+    }
+
+
+def unsaved_thread(session: Session, config: Config, status: Mapping[str, Any]) -> dict[str, Any]:
+    """A thread without a file."""
+    prompts = session.past_prompts()
+    preview = prompts[0].prompt.text if prompts else ""
+    now = int(time.time())
+    return {
+        "id": session.thread_id,
+        "sessionId": session.thread_id,
+        "forkedFromId": None,
+        "parentThreadId": None,
+        "preview": " ".join(preview.split())[:_PREVIEW_CHARACTERS],
+        "ephemeral": True,
+        "modelProvider": config.model_provider,
+        "model": session.settings.model,
+        "createdAt": now,
+        "updatedAt": now,
+        "status": dict(status),
+        "path": None,
+        "cwd": str(config.cwd),
+        "cliVersion": __version__,
+        "source": "vscode",
+        "gitInfo": None,
+        "name": session.name,
+        "turns": [],
+    }

@@ -1,0 +1,367 @@
+"""The events of a turn as the notifications of Codex 0.169, live and read back. Nothing here does I/O."""
+
+import re
+import shlex
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pydantic.alias_generators import to_camel
+
+from codex_py.errors import QUOTA_CODES
+from codex_py.patch.diff.turn_diff import NetChanges
+from codex_py.protocol import event_items, events
+from codex_py.protocol.approval import ApprovalRequest
+from codex_py.protocol.stream import Usage
+
+_ERROR_INFO: Final = {
+    "context_length_exceeded": "contextWindowExceeded",
+    "server_overloaded": "serverOverloaded",
+    **dict.fromkeys(QUOTA_CODES, "usageLimitExceeded"),
+}
+_FILE: Final = re.compile(r"^(?=diff --git )", re.MULTILINE)
+_NAMES: Final = re.compile(
+    r'^(?:---|\+\+\+|rename from|rename to) "?(?:[ab]/)?(.*?)"?$', re.MULTILINE
+)
+_HUNKS: Final = re.compile(r"^(?=@@ )", re.MULTILINE)
+_MOVED: Final = re.compile(r'^rename to "?(.*?)"?$', re.MULTILINE)
+
+
+class Notice(NamedTuple):
+    """A notification to the client."""
+
+    method: str
+    params: dict[str, Any]
+    is_live: bool = False
+    """It tells nothing that a later one does not."""
+
+
+def milliseconds() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def turn_data(
+    turn_id: str,
+    status: str,
+    *,
+    items: Sequence[Mapping[str, Any]] = (),
+    view: str = "notLoaded",
+    error: Mapping[str, Any] | None = None,
+    started_at: int | None = None,
+    duration_ms: int | None = None,
+) -> dict[str, Any]:
+    """A turn; `started_at` in seconds."""
+    return {
+        "id": turn_id,
+        "rootTurnId": turn_id,
+        "items": list(items),
+        "itemsView": view,
+        "status": status,
+        "error": error,
+        "startedAt": started_at,
+        "completedAt": started_at and duration_ms and started_at + duration_ms // 1000,
+        "durationMs": duration_ms,
+    }
+
+
+def error_data(error: events.ErrorInfo | events.Reconnecting) -> dict[str, Any]:
+    info: Any = _ERROR_INFO.get(error.code, "other")
+    if error.http_status in {401, 403}:
+        info = "unauthorized"
+    elif error.retryable:
+        info = {"responseStreamDisconnected": {"httpStatusCode": error.http_status}}
+    details = error.cause if isinstance(error, events.Reconnecting) else None
+    return {"message": error.message, "codexErrorInfo": info, "additionalDetails": details}
+
+
+def user_content(text: str, images: Iterable[str]) -> list[dict[str, Any]]:
+    pictures = [{"type": "localImage", "path": path} for path in images]
+    return [*pictures, {"type": "text", "text": text, "text_elements": []}]
+
+
+def shown_item(item: event_items.ThreadItem, item_id: str, cwd: str) -> dict[str, Any] | None:
+    """A `ThreadItem` of Codex; None for what Codex shows in another way, or not at all."""
+    match item:
+        case event_items.UserMessage(text=text, images=images):
+            fields = {
+                "type": "userMessage",
+                "clientId": None,
+                "content": user_content(text, images),
+            }
+        case event_items.AgentMessage(text=text):
+            fields = {"type": "agentMessage", "text": text, "phase": None, "memoryCitation": None}
+        case event_items.ReasoningSummary(text=text):
+            summary = [text] if text else []
+            fields = {"type": "reasoning", "summary": summary, "content": []}
+        case event_items.CommandExecution():
+            fields = _command(item, cwd)
+        case event_items.FileChange():
+            status = "declined" if item.is_declined else to_camel(item.status)
+            fields = {"type": "fileChange", "changes": list(_changes(item, cwd)), "status": status}
+        case event_items.McpToolCall():
+            fields = _server_call(item)
+        case event_items.CollabToolCall():
+            fields = _agent_call(item)
+        case event_items.WebSearch(query=query, action=action):
+            kind = to_camel(str((action or {}).get("type", "other")))
+            fields = {
+                "type": "webSearch",
+                "query": query,
+                "action": {**(action or {}), "type": kind},
+            }
+        case event_items.ContextCompaction():
+            fields = {"type": "contextCompaction"}
+        case _:
+            return None
+    return {"id": item_id, **fields}
+
+
+def usage_data(event: events.UsageReported) -> dict[str, Any]:
+    sides = {"total": _tokens(event.total), "last": _tokens(event.last)}
+    return {**sides, "modelContextWindow": event.context_window}
+
+
+class TurnFeed:
+    """The notifications of one turn.
+
+    An item keeps its id from its start, or from its first delta or the question about it, to its end. A session that
+    is read back counts the same items, so they get the same ids there, unless they ended in another order.
+    """
+
+    def __init__(self, thread_id: str, turn_id: str, cwd: Path) -> None:
+        self.turn_id = turn_id
+        self.started_at = int(time.time())
+        self.answer: dict[str, Any] | None = None
+        """The last message of the agent, as an item."""
+        self._began = time.monotonic()
+        self._place = {"threadId": thread_id, "turnId": turn_id}
+        self._cwd = cwd
+        self._count = 0
+        self._ids: dict[str, str] = {}
+        """Ids for the client, by those of our items."""
+        self._streamed: dict[type[event_items.ThreadItem], str] = {}
+        """Ids of items whose text arrives."""
+        self._part = -1
+        """The part of the reasoning that arrives."""
+        self._changes = NetChanges()
+
+    def new_id(self) -> str:
+        self._count += 1
+        return f"{self.turn_id}-{self._count}"
+
+    def start(self, prompt: event_items.UserMessage | None) -> Iterator[Notice]:
+        turn = turn_data(self.turn_id, "inProgress", started_at=self.started_at)
+        yield Notice("turn/started", {"threadId": self._place["threadId"], "turn": turn})
+        if prompt is not None:
+            yield from self.take(events.ItemCompleted(prompt))
+
+    def take(self, event: events.Event) -> Iterator[Notice]:
+        match event:
+            case events.ItemStarted(item) | events.ItemUpdated(item) | events.ItemCompleted(item):
+                yield from self._item(item, is_done=isinstance(event, events.ItemCompleted))
+            case events.MessageDelta(delta):
+                item_id = yield from self._begin(event_items.AgentMessage(id="", text=""))
+                yield self._notice("item/agentMessage/delta", itemId=item_id, delta=delta)
+            case events.ReasoningSummaryDelta(delta, part):
+                yield from self._reasoning(delta, part)
+            case events.CommandOutputDelta(item_id, delta):
+                known = self._ids.get(item_id, item_id)
+                yield self._notice("item/commandExecution/outputDelta", itemId=known, delta=delta)
+            case events.McpToolCallProgress(item_id, message):
+                known = self._ids.get(item_id, item_id)
+                yield self._notice("item/mcpToolCall/progress", itemId=known, message=message)
+            case events.FilesPatched(files):
+                self._changes.add(files)
+                diff = self._changes.diff(self._cwd)
+                yield Notice("turn/diff/updated", {**self._place, "diff": diff})
+            case events.UsageReported():
+                usage = {**self._place, "tokenUsage": usage_data(event)}
+                yield Notice("thread/tokenUsage/updated", usage)
+            case events.Reconnecting():
+                self._streamed.clear()
+                told = {**self._place, "error": error_data(event), "willRetry": True}
+                yield Notice("error", told)
+            case _:
+                pass
+
+    def asked(self, request: ApprovalRequest) -> Generator[Notice, None, str]:
+        """Show a command or a patch that is asked about, as Codex does, before it starts. Returns its id."""
+        # The items of subagents count for themselves.
+        known = f"{request.agent}:{request.item_id}" if request.agent else request.item_id
+        if request.kind == "patch":
+            changes = [event_items.Change(path=str(f.path), kind=f.kind) for f in request.files]
+            item = event_items.FileChange(id=known or "", changes=changes, diff=request.summary)
+        else:
+            command, cwd = request.summary, str(request.cwd)
+            item = event_items.CommandExecution(id=known or "", command=command, cwd=cwd)
+        return (yield from self._begin(item))
+
+    def end(self, event: events.TurnCompleted | events.TurnFailed) -> Iterator[Notice]:
+        duration_ms = int((time.monotonic() - self._began) * 1000)
+        status, error = "completed", None
+        if isinstance(event, events.TurnFailed):
+            is_interrupted = event.error.code == "aborted"
+            status = "interrupted" if is_interrupted else "failed"
+            if not is_interrupted:
+                error = error_data(event.error)
+                yield Notice("error", {**self._place, "error": error, "willRetry": False})
+        if event.diff and event.diff != self._changes.diff(self._cwd):
+            # Commands have changed files too.
+            yield Notice("turn/diff/updated", {**self._place, "diff": event.diff})
+        items = [self.answer] if self.answer and status == "completed" else []
+        turn = turn_data(
+            self.turn_id,
+            status,
+            items=items,
+            view="summary" if items else "notLoaded",
+            error=error,
+            started_at=self.started_at,
+            duration_ms=duration_ms,
+        )
+        yield Notice("turn/completed", {"threadId": self._place["threadId"], "turn": turn})
+
+    def _item(self, item: event_items.ThreadItem, *, is_done: bool) -> Iterator[Notice]:
+        if isinstance(item, event_items.TodoList):
+            if is_done:
+                # Nothing changes at the end of the turn.
+                return
+            plan = {**self._place, "explanation": item.explanation, "plan": _plan(item)}
+            yield Notice("turn/plan/updated", plan)
+            return
+        if shown_item(item, "", "") is None:
+            return
+        item_id = yield from self._begin(item)
+        if is_done:
+            shown = shown_item(item, item_id, str(self._cwd))
+            if isinstance(item, event_items.AgentMessage):
+                self.answer = shown
+            done = {**self._place, "item": shown, "completedAtMs": milliseconds()}
+            yield Notice("item/completed", done)
+            self._ids.pop(item.id, None)
+            self._streamed.pop(type(item), None)
+
+    def _begin(self, item: event_items.ThreadItem) -> Generator[Notice, None, str]:
+        """Start an item unless that was done. Returns its id for the client."""
+        if item.id and item.id in self._ids:
+            return self._ids[item.id]
+        if (item_id := self._streamed.get(type(item))) is None:
+            item_id = self.new_id()
+            shown = shown_item(_begun(item), item_id, str(self._cwd))
+            begun = {**self._place, "item": shown, "startedAtMs": milliseconds()}
+            yield Notice("item/started", begun)
+        if item.id:
+            self._ids[item.id] = item_id
+        else:
+            self._streamed[type(item)] = item_id
+        return item_id
+
+    def _reasoning(self, delta: str, part: int) -> Iterator[Notice]:
+        if event_items.ReasoningSummary not in self._streamed:
+            self._part = -1
+        item_id = yield from self._begin(event_items.ReasoningSummary(id="", text=""))
+        place = {"itemId": item_id, "summaryIndex": part}
+        if part != self._part:
+            self._part = part
+            yield self._notice("item/reasoning/summaryPartAdded", **place)
+        yield self._notice("item/reasoning/summaryTextDelta", **place, delta=delta)
+
+    def _notice(self, method: str, **params: Any) -> Notice:
+        return Notice(method, {**self._place, **params}, is_live=True)
+
+
+def _begun(item: event_items.ThreadItem) -> event_items.ThreadItem:
+    if isinstance(item, event_items.AgentMessage | event_items.ReasoningSummary):
+        return replace(item, text="")
+    return item
+
+
+def _command(item: event_items.CommandExecution, cwd: str) -> dict[str, Any]:
+    is_running = item.status == "in_progress"
+    try:
+        argv = shlex.split(item.command)
+    except ValueError:
+        argv = []
+    is_script = len(argv) == 3 and argv[1] in {"-c", "-lc"}
+    script = argv[2] if is_script else item.command
+    return {
+        "type": "commandExecution",
+        "command": item.command,
+        "cwd": item.cwd or cwd,
+        "processId": None,
+        "source": "agent",
+        "status": to_camel(item.status),
+        "commandActions": [{"type": "unknown", "command": script}],
+        "aggregatedOutput": None if is_running else item.aggregated_output,
+        "exitCode": item.exit_code,
+        "durationMs": item.duration_ms,
+    }
+
+
+def _changes(item: event_items.FileChange, cwd: str) -> Iterator[dict[str, Any]]:
+    """Each file with its part of the diff: the contents of one that was added or deleted, else the hunks."""
+    parts = [part for part in _FILE.split(item.diff) if part.startswith("diff --git ")]
+    for change in item.changes:
+        part = next((part for part in parts if _is_about(part, change.path)), "")
+        moved = _MOVED.search(part)
+        kind: dict[str, Any] = {"type": change.kind}
+        hunks = "".join(_HUNKS.split(part)[1:])
+        if change.kind == "update":
+            kind["move_path"] = moved and str(Path(change.path).parent / Path(moved[1]).name)
+        else:
+            lines = hunks.splitlines(keepends=True)
+            hunks = "".join([line[1:] for line in lines if line.startswith(("+", "-"))])
+        yield {"path": str(Path(cwd, change.path)), "kind": kind, "diff": hunks}
+
+
+def _is_about(part: str, path: str) -> bool:
+    names = [name.removeprefix("/") for name in _NAMES.findall(part) if name != "/dev/null"]
+    return any(f"/{path}".endswith(f"/{name}") for name in names)
+
+
+def _server_call(item: event_items.McpToolCall) -> dict[str, Any]:
+    result = None
+    if item.result is not None:
+        structured = item.result.get("structured_content", item.result.get("structuredContent"))
+        content = item.result.get("content", [])
+        result = {"content": content, "structuredContent": structured, "_meta": None}
+    return {
+        "type": "mcpToolCall",
+        "server": item.server,
+        "tool": item.tool,
+        "status": to_camel(item.status),
+        "arguments": item.arguments,
+        "result": result,
+        "error": None if item.error is None else {"message": item.error.get("message", "")},
+        "durationMs": None,
+    }
+
+
+def _agent_call(item: event_items.CollabToolCall) -> dict[str, Any]:
+    states = {
+        thread_id: {"status": to_camel(state.status), "message": state.message}
+        for thread_id, state in item.agents_states.items()
+    }
+    return {
+        "type": "collabAgentToolCall",
+        "tool": to_camel(item.tool),
+        "status": to_camel(item.status),
+        "senderThreadId": item.sender_thread_id,
+        "receiverThreadIds": list(item.receiver_thread_ids),
+        "prompt": item.prompt,
+        "agentsStates": states,
+    }
+
+
+def _plan(item: event_items.TodoList) -> list[dict[str, str]]:
+    statuses = {(True, False): "completed", (False, True): "inProgress"}
+    return [
+        {"step": each.text, "status": statuses.get((each.completed, each.in_progress), "pending")}
+        for each in item.items
+    ]
+
+
+def _tokens(usage: Usage) -> dict[str, int]:
+    kinds = ("total", "input", "cached_input", "cache_write_input", "output", "reasoning_output")
+    return {to_camel(f"{kind}_tokens"): getattr(usage, f"{kind}_tokens") for kind in kinds}

@@ -1,0 +1,217 @@
+"""One thread of the server: its session, open or not, and its turn."""
+
+import asyncio
+import sys
+import traceback
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from codex_py.app.hosted import HostedSession
+from codex_py.app.json_rpc import JsonRpc
+from codex_py.app.options import SessionOptions
+from codex_py.app.session import Session, open_session
+from codex_py.app.settings import configured_choices
+from codex_py.config.config import Config
+from codex_py.errors import CodexError
+from codex_py.frontends.app_server.items import Notice, TurnFeed, turn_data
+from codex_py.frontends.app_server.questions import Questions
+from codex_py.protocol import event_items, events
+
+_BUSY: Final[Mapping[str, Any]] = {"type": "active", "activeFlags": []}
+
+
+class ServedThread:
+    """
+    Args:
+        configure: makes the configuration of a thread from a folder and settings.
+        changed: called when a turn has ended.
+
+    Attributes:
+        lock: held by whoever opens or closes the session, or starts a turn.
+        table: the settings that the client asked for.
+        status: `idle`, `active` or `systemError`, as Codex names them.
+    """
+
+    def __init__(
+        self,
+        rpc: JsonRpc,
+        environment: Mapping[str, str],
+        options: SessionOptions,
+        configure: Callable[[str, Mapping[str, Any], Mapping[str, str]], Config],
+        changed: Callable[[], None],
+    ) -> None:
+        self._rpc, self._environment = rpc, environment
+        self._options, self._configure, self._changed = options, configure, changed
+        self._hosted: HostedSession | None = None
+        self._opened: Session | None = None
+        self._held: list[Notice] | None = None
+        """Notifications that wait for the answer of a request."""
+        self._texts: Mapping[str, str] = {}
+        self._prompt: event_items.UserMessage | None = None
+        """Of the turn that starts."""
+        self._started: asyncio.Future[str]
+        """The id of the turn that starts."""
+        self.config: Config
+        self.id: str = ""
+        self.table: dict[str, Any] = {}
+        self.status = "idle"
+        self.feed: TurnFeed | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.lock = asyncio.Lock()
+
+    @property
+    def session(self) -> Session:
+        assert self._opened is not None
+        return self._opened
+
+    @property
+    def is_open(self) -> bool:
+        return self._opened is not None
+
+    @property
+    def is_lasting(self) -> bool:
+        """True if it can be closed and opened again."""
+        return self.is_open and self.session.session_file is not None and self.session.has_begun
+
+    async def open(
+        self, cwd: str, table: Mapping[str, Any], texts: Mapping[str, str] | None = None
+    ) -> Session:
+        """Open the session, in a folder and with these settings.
+
+        Raises:
+            CodexError: it cannot be opened.
+        """
+        self._texts = self._texts if texts is None else texts
+        self.table = dict(table)
+        self.config = self._configure(cwd, self.table, self._texts)
+        asking = Questions(self._rpc, lambda: self.id, lambda: self.feed, self.notify)
+        self._hosted = HostedSession(
+            open_session(
+                self.config,
+                self._options,
+                self._take,
+                environment=self._environment,
+                approver=asking,
+                elicitor=asking,
+            )
+        )
+        self._opened = await self._hosted.opened()
+        self.id = self._opened.thread_id
+        # A fork is one thread from now on.
+        self._options = replace(self._options, resume=self.id, fork=False)
+        return self._opened
+
+    async def close(self) -> None:
+        """End the turn, and close the session."""
+        if self._opened is not None:
+            self._options = replace(self._options, choices=self._opened.settings.choices)
+        if self._hosted is not None:
+            await self._hosted.close()
+        self._opened = self._hosted = None
+        if self.task is not None:
+            await asyncio.wait([self.task])
+
+    async def set(self, cwd: str | None, table: Mapping[str, Any]) -> None:
+        """Change settings for the next turns.
+
+        Raises:
+            CodexError: they are not possible. Nothing changed, unless the session has to be opened anew.
+        """
+        folder = str(self.config.cwd if cwd is None else self.config.cwd / cwd)
+        wanted = {**self.table, **table}
+        if folder == str(self.config.cwd) and wanted == self.table:
+            return
+        config = self._configure(folder, wanted, self._texts)
+        is_same_session = folder == str(self.config.cwd) and all(
+            wanted.get(name) == self.table.get(name)
+            for name in ("approvals_reviewer", "service_tier")
+        )
+        if is_same_session:
+            choices = configured_choices(config, self._options.add_dirs)
+            self.session.change(choices)
+            self.config, self.table = config, wanted
+        elif self.is_lasting:
+            await self.close()
+            self._options = replace(self._options, choices=None)
+            await self.open(folder, wanted)
+        else:
+            raise CodexError(
+                "the folder, the reviewer and the service tier of a thread can change after its first turn;"
+                " start it with them",
+                code="usage",
+            )
+
+    async def start(
+        self, work: Coroutine[Any, Any, object], prompt: event_items.UserMessage | None
+    ) -> dict[str, Any]:
+        """Start a turn, in a task of its own. Its notifications follow the answer that is sent now.
+
+        Returns:
+            The turn, as it is answered.
+        """
+        loop = asyncio.get_running_loop()
+        self._held, self._prompt, self._started = [], prompt, loop.create_future()
+        self.task = task = asyncio.create_task(self._turn(work))
+        try:
+            await asyncio.wait([task, self._started], return_when=asyncio.FIRST_COMPLETED)
+            assert self._started.done(), "a turn begins with an event"
+            return turn_data(self._started.result(), "inProgress")
+        finally:
+            loop.call_soon(self._release)
+
+    def notify(self, method: str, params: dict[str, Any], *, is_live: bool = False) -> None:
+        if self._held is not None:
+            self._held.append(Notice(method, params, is_live))
+        else:
+            self._rpc.notify(method, params, is_live=is_live)
+
+    async def _turn(self, work: Coroutine[Any, Any, object]) -> None:
+        assert self._hosted is not None
+        try:
+            await self._hosted.run(work)
+        except Exception:  # noqa: BLE001 - a bug costs this turn, which has ended as failed
+            traceback.print_exc(file=sys.stderr)
+        finally:
+            self.task = None
+            self._changed()
+
+    def _release(self) -> None:
+        held, self._held = self._held or [], None
+        self._send(held)
+
+    def _take(self, event: events.Event) -> None:
+        """The sink of the session."""
+        match event:
+            case events.ThreadStarted(thread_id):
+                self.id = thread_id
+            case events.TurnStarted(turn_id):
+                self._begin(turn_id)
+            case events.TurnCompleted() | events.TurnFailed() if self.feed is not None:
+                feed, self.feed = self.feed, None
+                ended = list(feed.end(event))
+                self._send(ended[:-1])
+                is_broken = ended[-1].params["turn"]["status"] == "failed"
+                self._tell_status("systemError" if is_broken else "idle")
+                self._send(ended[-1:])
+            case events.ItemCompleted(event_items.ErrorItem(message=message)):
+                self.notify("warning", {"threadId": self.id, "message": message})
+            case _ if self.feed is not None:
+                self._send(self.feed.take(event))
+            case _:
+                pass
+
+    def _begin(self, turn_id: str) -> None:
+        self.feed = TurnFeed(self.id, turn_id, self.config.cwd)
+        self._started.set_result(turn_id)
+        self._tell_status("active")
+        self._send(self.feed.start(self._prompt))
+
+    def _tell_status(self, status: str) -> None:
+        self.status = status
+        told: Mapping[str, Any] = _BUSY if status == "active" else {"type": status}
+        self.notify("thread/status/changed", {"threadId": self.id, "status": told})
+
+    def _send(self, notices: Iterable[Notice]) -> None:
+        for notice in notices:
+            self.notify(notice.method, notice.params, is_live=notice.is_live)

@@ -1,0 +1,309 @@
+"""The threads of one server, and what is done with them."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.app.json_rpc import INVALID_REQUEST, OVERLOADED, JsonRpc, RpcError
+from codex_py.app.options import SessionOptions
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.configuration import folder_config
+from codex_py.config.config import Config
+from codex_py.config.paths import codex_home
+from codex_py.frontends.app_server import history, params
+from codex_py.frontends.app_server.inputs import Inputs
+from codex_py.frontends.app_server.items import turn_data, usage_data
+from codex_py.frontends.app_server.thread import ServedThread
+from codex_py.protocol.approval import SandboxPolicy, approval_data
+from codex_py.protocol.event_items import UserMessage
+from codex_py.rollout import archive
+from codex_py.rollout.details import read_details
+from codex_py.rollout.index import rename_thread, thread_names
+from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, read_meta
+
+_MAX_IDLE: Final = 16
+"""Sessions that stay open between turns, with their MCP servers and connections. Others are read from their files
+again."""
+_MAX_OPEN: Final = 256
+_SANDBOXES: Final = {
+    "read-only": "readOnly",
+    "workspace-write": "workspaceWrite",
+    "danger-full-access": "dangerFullAccess",
+}
+
+
+class Threads:
+    def __init__(
+        self,
+        rpc: JsonRpc,
+        arguments: Arguments,
+        environment: Mapping[str, str],
+        options: SessionOptions,
+    ) -> None:
+        self._rpc, self._arguments, self._environment = rpc, arguments, environment
+        self._inputs = Inputs()
+        self._home = codex_home(environment)
+        self._threads: dict[str, ServedThread] = {}
+        """By id, the one that was used last at the end."""
+        self._closing: set[asyncio.Task[None]] = set()
+        self._options = options
+
+    def name_client(self, name: str) -> None:
+        """Who starts the threads from now on."""
+        name = self._environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or name
+        self._options = replace(self._options, originator=name)
+
+    async def start(self, asked: params.ThreadStart) -> dict[str, Any]:
+        thread = self._new(replace(self._options, ephemeral=asked.ephemeral))
+        await thread.open(asked.cwd or ".", asked.table(), asked.texts)
+        return await self._opened(thread)
+
+    async def resume(self, asked: params.ThreadResume) -> dict[str, Any]:
+        thread = self._threads.get(asked.thread_id)
+        if thread is None:
+            path = history.stored_file(self._home, asked.thread_id)
+            thread = self._new(replace(self._options, resume=asked.thread_id))
+            await self._open_stored(thread, path, asked)
+            return await self._opened(thread, asked.thread_id, turns=not asked.exclude_turns)
+        async with thread.lock:
+            await self._be_open(thread)
+            if thread.task is None:
+                await thread.set(asked.cwd, asked.table())
+        return await self._answer(thread, turns=not asked.exclude_turns)
+
+    async def fork(self, asked: params.ThreadFork) -> dict[str, Any]:
+        path = history.stored_file(self._home, asked.thread_id)
+        options = replace(
+            self._options, resume=asked.thread_id, fork=True, ephemeral=asked.ephemeral
+        )
+        thread = self._new(options)
+        await self._open_stored(thread, path, asked)
+        return await self._opened(thread, turns=not asked.exclude_turns)
+
+    async def list(self, asked: params.ThreadList) -> dict[str, Any]:
+        return await asyncio.to_thread(history.list_threads, self._home, asked, self._status)
+
+    async def read(self, asked: params.ThreadRead) -> dict[str, Any]:
+        thread = self._threads.get(asked.thread_id)
+        if thread is not None and thread.is_open:
+            return {"thread": await self._thread_data(thread, turns=asked.include_turns)}
+        path = history.stored_file(self._home, asked.thread_id)
+        data = await asyncio.to_thread(history.thread_data, path, "notLoaded", self._name(path))
+        if asked.include_turns:
+            data["turns"] = await asyncio.to_thread(history.read_turns, path)
+        return {"thread": data}
+
+    async def rename(self, asked: params.ThreadName) -> dict[str, Any]:
+        name = " ".join(asked.name.split())
+        if not name:
+            raise RpcError(INVALID_REQUEST, "thread name must not be empty")
+        thread = self._threads.get(asked.thread_id)
+        if thread is not None and thread.is_open:
+            thread.session.rename(name)
+        else:
+            path = history.stored_file(self._home, asked.thread_id)
+            rename_thread(self._home, read_meta(path).id, name)
+        self.later("thread/name/updated", {"threadId": asked.thread_id, "threadName": name})
+        return {}
+
+    async def archive(self, asked: params.OneThread) -> dict[str, Any]:
+        if (thread := self._threads.get(asked.thread_id)) is not None:
+            async with thread.lock:
+                await thread.close()
+                self._forget(thread)
+        thread_id = read_meta(history.stored_file(self._home, asked.thread_id, SESSIONS)).id
+        await asyncio.to_thread(archive.archive, self._home, thread_id)
+        self.later("thread/archived", {"threadId": asked.thread_id})
+        return {}
+
+    async def unarchive(self, asked: params.OneThread) -> dict[str, Any]:
+        path = history.stored_file(self._home, asked.thread_id, ARCHIVED_SESSIONS)
+        await asyncio.to_thread(archive.unarchive, self._home, read_meta(path).id)
+        self.later("thread/unarchived", {"threadId": asked.thread_id})
+        return await self.read(params.ThreadRead.model_validate({"threadId": asked.thread_id}))
+
+    async def compact(self, asked: params.OneThread) -> dict[str, Any]:
+        thread = self._thread(asked.thread_id)
+        async with thread.lock:
+            await self._be_idle(thread)
+            await thread.start(thread.session.compact(), None)
+        return {}
+
+    async def start_turn(self, asked: params.TurnStart) -> dict[str, Any]:
+        thread = self._thread(asked.thread_id)
+        text, images = self._inputs.read(asked.input, thread.config.cwd)
+        async with thread.lock:
+            if thread.feed is not None and thread.is_open:
+                if {**thread.table, **asked.table()} != thread.table or asked.cwd is not None:
+                    reason = "the settings of a thread cannot change while it runs a turn"
+                    raise RpcError(INVALID_REQUEST, reason)
+                if thread.session.steer(text, images=images):
+                    # As in Codex: the prompt joins the turn.
+                    return {"turn": turn_data(thread.feed.turn_id, "inProgress")}
+            await self._be_idle(thread)
+            await thread.set(asked.cwd, asked.table())
+            shown = UserMessage(id="prompt", text=text, images=tuple(map(str, images)))
+            turn = thread.session.run_turn(text, images=images, output_schema=asked.output_schema)
+            return {"turn": await thread.start(turn, shown)}
+
+    async def steer(self, asked: params.TurnSteer) -> dict[str, Any]:
+        thread = self._running(asked.thread_id, asked.expected_turn_id, "steer")
+        text, images = self._inputs.read(asked.input, thread.config.cwd)
+        if not thread.session.steer(text, images=images):
+            raise RpcError(INVALID_REQUEST, "the turn takes no more input: it is about to end")
+        return {"turnId": asked.expected_turn_id}
+
+    async def interrupt(self, asked: params.TurnInterrupt) -> dict[str, Any]:
+        thread = self._running(asked.thread_id, asked.turn_id, "interrupt")
+        asyncio.get_running_loop().call_soon(thread.session.abort)
+        return {}
+
+    async def aclose(self) -> None:
+        """End every turn, and close every session."""
+        threads = set(self._threads.values())
+        self._threads = {}
+        closing = [*self._closing, *(thread.close() for thread in threads)]
+        await asyncio.gather(*closing, return_exceptions=True)
+        self._inputs.close()
+
+    def _new(self, options: SessionOptions) -> ServedThread:
+        if sum(thread.is_open for thread in set(self._threads.values())) >= _MAX_OPEN:
+            raise RpcError(OVERLOADED, f"more than {_MAX_OPEN} threads are open; use fewer at once")
+        return ServedThread(self._rpc, self._environment, options, self._config, self._close_idle)
+
+    def _config(self, cwd: str, table: Mapping[str, Any], texts: Mapping[str, str]) -> Config:
+        return replace(folder_config(self._arguments, self._environment, cwd, table), **texts)
+
+    async def _open_stored(
+        self, thread: ServedThread, path: Path, asked: params.ThreadResume
+    ) -> None:
+        """With the model of the last turn, unless the client names one."""
+        table = asked.table()
+        if "model" not in table and "model_provider" not in table:
+            details = await asyncio.to_thread(read_details, path)
+            if model := details.settings["model"]:
+                table["model"] = model
+        await thread.open(asked.cwd or read_meta(path).cwd, table, asked.texts)
+
+    async def _opened(
+        self, thread: ServedThread, name: str | None = None, *, turns: bool = False
+    ) -> dict[str, Any]:
+        for each in {thread.id, name or thread.id}:
+            self._threads[each] = thread
+        self._close_idle()
+        answer = await self._answer(thread, turns=turns)
+        if name is None:
+            self.later("thread/started", {"thread": {**answer["thread"], "turns": []}})
+        return answer
+
+    async def _answer(self, thread: ServedThread, *, turns: bool) -> dict[str, Any]:
+        """The answer to a request that opens a thread."""
+        settings, config = thread.session.settings, thread.config
+        if turns and thread.session.token_usage.total.total_tokens:
+            told = {
+                "threadId": thread.id,
+                "turnId": "",
+                "tokenUsage": usage_data(thread.session.token_usage),
+            }
+            self.later("thread/tokenUsage/updated", told)
+        return {
+            "thread": await self._thread_data(thread, turns=turns),
+            "model": settings.model,
+            "modelProvider": config.model_provider,
+            "serviceTier": settings.service_tier,
+            "cwd": str(config.cwd),
+            "instructionSources": [],
+            "approvalPolicy": approval_data(settings.approval_policy),
+            "approvalsReviewer": config.values.get("approvals_reviewer", "user"),
+            "sandbox": _sandbox_data(settings.sandbox_policy),
+            "reasoningEffort": settings.reasoning_effort,
+        }
+
+    async def _thread_data(self, thread: ServedThread, *, turns: bool) -> dict[str, Any]:
+        session, path = thread.session, thread.session.session_file
+        status: dict[str, Any] = {"type": thread.status}
+        if thread.status == "active":
+            status["activeFlags"] = []
+        if path is None:
+            return history.unsaved_thread(session, thread.config, status)
+        name, model = session.name, session.settings.model
+        data = await asyncio.to_thread(history.thread_data, path, thread.status, name, model)
+        data["status"] = status
+        if turns:
+            running = thread.feed and thread.feed.turn_id
+            data["turns"] = await asyncio.to_thread(history.read_turns, path, running)
+        return data
+
+    def _thread(self, thread_id: str) -> ServedThread:
+        """A thread that this server has opened, now the one that was used last."""
+        if (thread := self._threads.pop(thread_id, None)) is None:
+            raise RpcError(INVALID_REQUEST, f"thread not found: {thread_id}")
+        self._threads[thread_id] = thread
+        return thread
+
+    def _running(self, thread_id: str, turn_id: str, what: str) -> ServedThread:
+        thread = self._thread(thread_id)
+        if thread.feed is None:
+            raise RpcError(INVALID_REQUEST, f"no active turn to {what}")
+        if (found := thread.feed.turn_id) != turn_id:
+            # The SDK of Codex reads this.
+            text = f"expected active turn id `{turn_id}` but found `{found}`"
+            raise RpcError(INVALID_REQUEST, text)
+        return thread
+
+    async def _be_open(self, thread: ServedThread) -> None:
+        if not thread.is_open:
+            await thread.open(str(thread.config.cwd), thread.table)
+
+    async def _be_idle(self, thread: ServedThread) -> None:
+        if (task := thread.task) is not None:
+            await asyncio.wait([task])
+        await self._be_open(thread)
+
+    def _close_idle(self) -> None:
+        """Close the sessions that were used longest ago."""
+        idle = [
+            each
+            for each in dict.fromkeys(self._threads.values())
+            if each.is_lasting and each.task is None and not each.lock.locked()
+        ]
+        for thread in idle[:-_MAX_IDLE]:
+            task = asyncio.create_task(self._close(thread))
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    async def _close(self, thread: ServedThread) -> None:
+        async with thread.lock:
+            if thread.task is None:
+                await thread.close()
+
+    def _forget(self, thread: ServedThread) -> None:
+        self._threads = {k: each for k, each in self._threads.items() if each is not thread}
+
+    def _status(self, thread_id: str) -> str:
+        thread = self._threads.get(thread_id)
+        return thread.status if thread is not None and thread.is_open else "notLoaded"
+
+    def _name(self, path: Path) -> str | None:
+        return thread_names(self._home).get(read_meta(path).id)
+
+    def later(self, method: str, told: dict[str, Any]) -> None:
+        """Send a notification behind the answer to the running request."""
+        asyncio.get_running_loop().call_soon(self._rpc.notify, method, told)
+
+
+def _sandbox_data(policy: SandboxPolicy) -> dict[str, Any]:
+    kind = {"type": _SANDBOXES[policy.mode]}
+    if policy.mode == "danger-full-access":
+        return kind
+    if policy.mode == "read-only":
+        return {**kind, "networkAccess": policy.network_access}
+    return {
+        **kind,
+        "writableRoots": [str(root) for root in policy.writable_roots],
+        "networkAccess": policy.network_access,
+        "excludeTmpdirEnvVar": policy.exclude_tmpdir_env_var,
+        "excludeSlashTmp": policy.exclude_slash_tmp,
+    }
