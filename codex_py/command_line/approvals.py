@@ -69,7 +69,7 @@ def without_key(environment: Mapping[str, str]) -> dict[str, str]:
     if APPROVAL_KEY in environment:
         # Without `/proc`, nobody can look there either.
         with suppress(OSError), Path("/proc/self/mem").open("r+b", buffering=0) as memory:
-            # `env_start` and `env_end` of proc(5), two fields behind the bracket. A NUL is before them.
+            # From the third field on: `env_start` is the 50th, see proc(5). The byte before it is a NUL.
             stat = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
             start = memory.seek(int(stat[47]) - 1)
             variables = memory.read(int(stat[48]) - start)
