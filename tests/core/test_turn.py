@@ -10,7 +10,7 @@ import pytest
 
 from codex_py.core.response_items import item_events
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
-from codex_py.errors import CodexError, ModelError, StreamError
+from codex_py.errors import CodexError, ModelError, StreamError, TurnSuspended
 from codex_py.protocol.event_items import AgentMessage, ErrorItem
 from codex_py.protocol.events import Event, EventSink, ItemCompleted, MessageDelta
 from codex_py.protocol.items import FunctionCallOutput, Reasoning, ResponseItem
@@ -49,7 +49,8 @@ class FakeConversation:
         self.log.append(f"record {getattr(item, 'call_id', '')}{getattr(item, 'output', '')}")
         self._response.append((place, getattr(item, "type", ""), item))
 
-    def leave_open(self, place: Place) -> None: ...
+    def leave_open(self, place: Place) -> None:
+        self.log.append(f"leave open {place.position}")
 
     def settle(self, *, whole: bool) -> None:
         self.items += [item.encoded() for item in in_order(self._response)]
@@ -636,3 +637,25 @@ def test_text_is_passed_on_as_it_arrives() -> None:
         play([OutputTextDelta(0, "he"), OutputTextDelta(0, "llo"), completed()])
     )
     assert conversation.events == [MessageDelta("he"), MessageDelta("llo")]
+
+
+def test_a_suspended_turn_ends_when_the_other_calls_have_ended() -> None:
+    begun = asyncio.Event()
+
+    async def tool(call: ToolCall) -> str:
+        if call.call_id == "c1":
+            begun.set()
+            raise TurnSuspended("it waits")
+        await begun.wait()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return "worked to its end"
+
+    conversation = FakeConversation()
+    model = ScriptedModel([calls("c1"), calls("c2", index=1), completed()])
+    with pytest.raises(TurnSuspended, match="it waits"):
+        asyncio.run(make_turn(conversation, model, tool).run())
+    log = conversation.log
+    worked = next(n for n, line in enumerate(log) if line.endswith("worked to its end"))
+    assert log.index("leave open 0") < worked
+    assert len(model.prompts) == 1

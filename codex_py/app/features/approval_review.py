@@ -7,7 +7,7 @@ right form allows a call: a doubt, an error or a delay is a no.
 import asyncio
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -38,8 +38,6 @@ _MAX_TOKENS: Final = 800
 """Of each prompt and each item."""
 _RISKS: Final = ("low", "medium", "high", "critical")
 _ADVICE: Final = "do not try to reach the same in another way; go on without it, or tell the user"
-
-
 _SCHEMA: Final = {
     "type": "object",
     "properties": {
@@ -101,9 +99,8 @@ class ApprovalReviewer:
             return Verdict(False, "the call is too long to be reviewed as a whole")
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                return read_verdict(
-                    await self._answer(_visible({**context, "call": request.question}))
-                )
+                given = _visible({**context, "call": request.question})
+                return read_verdict(await self._answer(given))
         except TimeoutError:
             return Verdict(False, f"there was no answer within {_TIMEOUT_S:g} s")
         except ModelError as error:
@@ -171,17 +168,14 @@ class ApprovalReviewer:
         context = {"asked_by_user": _prompts(self._top._thread)}
         if self._top is not self:
             context["asked_by_agent"] = _prompts(self._thread)
-        return {**context, "recently": _shortened(recent[-_MAX_ITEMS:])}
+        context["recently"] = recent[-_MAX_ITEMS:]
+        return {k: [truncate_middle(text, _MAX_TOKENS) for text in v] for k, v in context.items()}
 
 
 def _prompts(thread: Thread) -> list[str]:
     """Those that a compaction has kept, too."""
     said = filter(None, map(user_prompt, thread.items))
-    return _shortened([prompt.text for prompt in said][-_MAX_PROMPTS:])
-
-
-def _shortened(texts: Iterable[str]) -> list[str]:
-    return [truncate_middle(text, _MAX_TOKENS) for text in texts]
+    return [prompt.text for prompt in said][-_MAX_PROMPTS:]
 
 
 def _visible(data: Any) -> str:
