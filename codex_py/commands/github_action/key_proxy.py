@@ -74,9 +74,13 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("content-length", "")
         if not length.isdecimal() or int(length) > _MAX_BODY_BYTES:
             self._say(413, "the request has no length, or a too large one")
+        elif not self.server.slots.acquire(blocking=False):
+            self._say(503, "too many requests at once")
         else:
-            with self.server.slots:
+            try:
                 self._forward(self.rfile.read(int(length)))
+            finally:
+                self.server.slots.release()
 
     def _is_allowed(self, path: str) -> bool:
         given = self.headers.get("authorization", "").encode("latin-1", "replace")
