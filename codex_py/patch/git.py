@@ -56,6 +56,8 @@ class Git:
                 capture_output=True,
                 timeout=timeout_s,
                 check=False,
+                # Ctrl-C in a terminal is for us: git is to finish what it does, or what we take back.
+                process_group=0,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CodexError(f"git could not be run: {error}", code="git") from error

@@ -5,11 +5,15 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from codex_py.app.worktrees.worktree import run_worktree
+from codex_py.patch.git import Git
 from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.program import Workplace, environment, run_codex_py
 from tests.support.server import ScriptedServer
@@ -300,3 +304,19 @@ def test_commands_in_a_worktree_are_not_led_to_the_repository_of_a_hook(place: W
         assert seen == ["GIT_AUTHOR_NAME=hook", "PYTHONPATH=/usr/share", "two"]
     subjects = ["git", "-C", str(other), "log", "--format=%s"]
     assert subprocess.run(subjects, capture_output=True, check=True).stdout == b"one\n"
+
+
+def test_worktrees_of_a_repository_are_made_and_removed_one_at_a_time(
+    place: Workplace, tmp_path: Path
+) -> None:
+    program = tmp_path / "git"
+    program.write_text(
+        f'#!/bin/sh\ncase "$*" in *rev-parse*) exec git "$@" ;; esac\n'
+        f"mkdir {tmp_path}/busy || exit 9\nsleep 0.05\nrmdir {tmp_path}/busy\n",
+        encoding="utf-8",
+    )
+    program.chmod(0o755)
+    fake = Git(str(program), {"PATH": os.environ["PATH"]})
+    with ThreadPoolExecutor(6) as pool:
+        run = partial(run_worktree, fake, place.cwd)
+        assert list(pool.map(run, ["add", "remove", "list"] * 2)) == [""] * 6

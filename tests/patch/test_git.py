@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,13 @@ def test_nothing_that_it_names_is_run(
     done = git.run(hostile.root, *words)
     assert (done.stdout == b"a\nb\nc\nd\ne\n") is (MISSING not in words), done.stderr
     assert not hostile.marker.exists()
+
+
+def test_an_interrupt_of_the_terminal_does_not_reach_it(tmp_path: Path) -> None:
+    program = tmp_path / "git"
+    program.write_text(f"#!{sys.executable}\nimport os\nprint(os.getpgrp())\n", encoding="utf-8")
+    program.chmod(0o755)
+    assert int(Git(str(program), {}).output(tmp_path, "status")) != os.getpgrp()
 
 
 def test_a_commit_of_ours_runs_no_hooks(

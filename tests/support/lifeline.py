@@ -2,6 +2,7 @@
 
 import os
 import select
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -31,9 +32,13 @@ class Lifeline:
 
     def wait_until_up(self, times: int = 1) -> None:
         """Wait until that many holders have said so."""
-        seen = b""
+        seen, deadline = b"", time.monotonic() + _DEADLINE_S
         while len(seen) < times * len("up\n"):
-            seen += self._read()
+            assert time.monotonic() < deadline, "not up"
+            if not (said := self._read()):
+                # Nobody holds it just now, which no event ends.
+                time.sleep(0.01)
+            seen += said
 
     def wait_until_dead(self) -> None:
         """Wait until no process holds the line; the test fails if one still does after a while."""

@@ -13,7 +13,7 @@ from typing import Final
 
 from codex_py.app.patching import git_three_way
 from codex_py.app.worktrees.changes import copied_index
-from codex_py.app.worktrees.worktree import Worktree, require_git
+from codex_py.app.worktrees.worktree import Worktree, require_git, run_worktree
 from codex_py.config.config import Config
 from codex_py.config.paths import worktrees_folder
 from codex_py.errors import PatchError
@@ -22,6 +22,7 @@ from codex_py.patch.files.journal import Journal
 from codex_py.patch.git import Git
 from codex_py.patch.plan import writable_under
 from codex_py.patch.trees import aside, diff_between, work_tree
+from codex_py.patch.undo.copies.store import store_path
 from codex_py.patch.unified.plan import plan_unified
 from codex_py.process.identity import is_over, process_name
 from codex_py.protocol.frozen import frozen
@@ -97,12 +98,13 @@ def sweep(root: Path, home: Path, environment: Mapping[str, str]) -> Git:
     for name in {name.removeprefix(_REFERENCES).partition("/")[0] for name in names}:
         if not is_over(name):
             continue
-        worktrees = git.output(root, "worktree", "list", "--porcelain").splitlines()
+        worktrees = run_worktree(git, root, "list", "--porcelain").splitlines()
         for path in [Path(line[9:]) for line in worktrees if line.startswith("worktree ")]:
             if path.parent.name.startswith(f"{name}-"):
-                shutil.rmtree(path.parent, ignore_errors=True)
+                for folder in (path.parent, store_path(home, path)):
+                    shutil.rmtree(folder, ignore_errors=True)
                 # Twice: it is locked if a kill ended the making of it.
-                git.output(root, "worktree", "remove", "--force", "--force", str(path))
+                run_worktree(git, root, "remove", "--force", "--force", str(path))
         for folder in worktrees_folder(home).glob(f"{name}-*"):
             shutil.rmtree(folder, ignore_errors=True)
         _remove_references(git, root, name)

@@ -19,6 +19,7 @@ from codex_py.errors import CodexError
 from codex_py.filesystem.git import main_work_tree, named_path
 from codex_py.filesystem.private import locked, make_private
 from codex_py.patch.git import Git, find_git
+from codex_py.patch.undo.copies.store import store_path
 from codex_py.programs import programs_outside, record_project
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.frozen import frozen
@@ -39,6 +40,8 @@ class Worktree:
     """The commit to compare with; empty if HEAD has commits that no branch or tag has."""
     git: Git
     """Works on this tree, even if its `.git` was changed."""
+    home: Path
+    """`$CODEX_HOME`."""
     carried: tuple[str, ...] = ()
     """What `carry_over` returned; empty if no changes of the original were carried over."""
 
@@ -83,6 +86,7 @@ class Worktree:
                 raise CodexError(f"the folders in {aside} are too deep", code="worktree") from error
         registered = named_path(Path(self.git.variables["GIT_DIR"], "gitdir")).parent
         _unregister(self.git, self.root, registered)
+        shutil.rmtree(store_path(self.home, self.path.resolve()), ignore_errors=True)
         self.path.parent.rmdir()
         return ignored
 
@@ -141,10 +145,26 @@ async def open_worktree(
 @contextmanager
 def working_in(tree: Worktree) -> Generator[None]:
     """Keep others from removing the worktree."""
+    with _locked(tree.path.parent, shared=True):
+        yield
+
+
+def run_worktree(git: Git, root: Path, *words: str) -> str:
+    """Run `git worktree`. Returns its output. Raises a `CodexError` if git fails.
+
+    One at a time: it reads the entries of all worktrees, and fails if another one is just being written.
+    """
+    common = git.output(root, "rev-parse", "--git-common-dir")
+    with _locked(root / common):
+        return git.output(root, "worktree", *words)
+
+
+@contextmanager
+def _locked(folder: Path, *, shared: bool = False) -> Generator[None]:
     with ExitStack() as stack:
         # Working without the lock is better than not working.
         with suppress(OSError):
-            stack.enter_context(locked(tree.path.parent, _LOCK_PATIENCE_S, shared=True))
+            stack.enter_context(locked(folder, _LOCK_PATIENCE_S, shared=shared))
         yield
 
 
@@ -210,8 +230,8 @@ def new_worktree(
         raise CodexError(f"{parent} has no place for a worktree: {error.strerror}") from error
     path = folder / (root.name or "root")
     try:
-        git.output(root, "worktree", "add", "--detach", "--no-checkout", str(path), commit)
-        tree = Worktree(path, path, root, commit, git_in(git, path))
+        run_worktree(git, root, "add", "--detach", "--no-checkout", str(path), commit)
+        tree = Worktree(path, path, root, commit, git_in(git, path), home)
         tree.git.without_filters(path).output(path, "reset", "--hard", "--quiet")
         if with_changes:
             tree = replace(tree, carried=carry_over(git, root, tree.git, path))
@@ -239,7 +259,7 @@ def find_worktree(folder: Path, home: Path, environment: Mapping[str, str]) -> W
     git = git_in(require_git(home, environment, path), path)
     commit = git.output(path, "rev-parse", "--verify", "HEAD")
     kept = git.output(path, "for-each-ref", "--count=1", "--contains", commit)
-    return Worktree(path, folder, root, commit if kept else "", git)
+    return Worktree(path, folder, root, commit if kept else "", git, home)
 
 
 def require_git(home: Path, environment: Mapping[str, str], tree: Path) -> Git:
@@ -252,7 +272,7 @@ def _unregister(git: Git, root: Path, path: Path) -> None:
     own = {"GIT_DIR", "GIT_WORK_TREE"}
     git = replace(git, variables={k: v for k, v in git.variables.items() if k not in own})
     # Twice: it is locked if a kill ended the making of it.
-    git.output(root, "worktree", "remove", "--force", "--force", str(path))
+    run_worktree(git, root, "remove", "--force", "--force", str(path))
 
 
 def _new_folder(parent: Path, name: str) -> Path:

@@ -68,8 +68,7 @@ class Store:
     def __init__(
         self, home: Path, root: Path, dot_git: Path | None, environment: Mapping[str, str]
     ) -> None:
-        name = hashlib.sha256(os.fsencode(root)).hexdigest()[:24]
-        self.path = stores(home) / name
+        self.path = store_path(home, root)
         """The folder of the repository. It is complete once it has a HEAD."""
         self._home = home
         self.root = root
@@ -254,6 +253,11 @@ class Store:
 def stores(home: Path) -> Path:
     """The folder of all stores."""
     return home / "codex-py" / "undo"
+
+
+def store_path(home: Path, root: Path) -> Path:
+    """The folder of the store for a work tree. `root`: absolute, without links."""
+    return stores(home) / hashlib.sha256(os.fsencode(root)).hexdigest()[:24]
 
 
 def _prune(folder: Path, *, but: Path) -> None:
