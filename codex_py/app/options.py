@@ -75,8 +75,8 @@ class SessionOptions:
     """Writable roots besides those of the configuration; absolute."""
     record: Path | None = None
     """Write the exchange with the model to this tape."""
-    bundle: Callable[[str], None] | None = None
-    """Gets the change bundle of each completed turn, see `patch.bundle`. What it raises fails the turn."""
+    bundle: Callable[[Callable[[int], str]], None] | None = None
+    """Gets, when a turn ends well, the function that makes its change bundle for an exit code; see `patch.bundle`."""
     replay: Path | None = None
     """Answer from this tape instead of the provider."""
     transport: Any = None

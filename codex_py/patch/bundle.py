@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,22 +26,32 @@ class Bundle(NamedTuple):
     facts: Mapping[str, Any]
     """All fields but the diff and the proofs."""
     diff: bytes
-    before: Mapping[str, str | None]
-    """By path the name of the git blob that a file was before the run; None for one that was not there."""
-    failed_gates: Sequence[str]
+    files: Mapping[str, tuple[str | None, str | None]]
+    """By path the names of the git blobs that a file was before and after the run; None for one that was not there."""
+    failure: str
+    """Why the run was not accepted, as a sentence without a full stop; empty if it was."""
     summary: str
     """Who made it, when and on what."""
 
     def refuse_other_files(self, changes: Iterable[PatchedFile], root: Path) -> None:
-        """Raise a `PatchError` of kind `match` if a file that is to be changed is not as it was before the run."""
+        """Check the files that are to be changed.
+
+        Raises:
+            PatchError: of kind `match`: one is not as it was before the run.
+            CodexError: the diff does something else than the list of files says.
+        """
+        after: dict[str, str | None] = {}
         for change in changes:
-            name, now = str(change.path.relative_to(root)), change.old
-            was = self.before.get(name, "")
-            if (None if now is None else blob_name(now, len(str(was)))) != was:
+            name = str(change.path.relative_to(root))
+            was, becomes = self.files.get(name, ("", ""))
+            if _name(change.old, was) != was:
                 reason = (
                     f"{name}: it is not as before the run that made the bundle; --3way may merge it"
                 )
                 raise PatchError(reason, kind="match")
+            after[name] = _name(change.new, becomes)
+        if after != {name: becomes for name, (_, becomes) in self.files.items()}:
+            raise _refusal("is damaged: its diff does something else than its list of files says")
 
 
 def bundle_key(environment: Mapping[str, str]) -> bytes:
@@ -81,13 +91,22 @@ def read_bundle(data: bytes | str, key: bytes) -> Bundle:
         if key and not hmac.compare_digest(str(found["hmac"]), proofs["hmac"]):
             raise _refusal(f"is not signed with the key in {_KEY}")
         diff = fields.pop("diff").encode(errors="surrogateescape")
-        before = {str(each["path"]): each["before"] for each in fields["files"]}
+        files = {str(each["path"]): (each["before"], each["after"]) for each in fields["files"]}
         gates = [str(gate["name"]) for gate in fields["gates"] if gate["status"] != "passed"]
+        failure = (
+            f"gates failed in the run that made the bundle: {', '.join(gates)}" if gates else ""
+        )
+        if not failure and (code := fields.get("exit_code", 0)) != 0:
+            failure = f"the run that made the bundle ended with exit code {code}"
         summary = "made by {model} in session {session} at {time}, on commit {base}"
-        return Bundle(fields, diff, before, gates, summary.format_map(fields))
+        return Bundle(fields, diff, files, failure, summary.format_map(fields))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         # Anybody can make a digest, of anything.
         raise _refusal("is damaged") from None
+
+
+def _name(data: bytes | None, like: str | None) -> str | None:
+    return None if data is None else blob_name(data, len(str(like)))
 
 
 def _proofs(fields: Mapping[str, Any], key: bytes) -> dict[str, str]:

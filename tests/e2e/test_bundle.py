@@ -12,7 +12,8 @@ import pytest
 
 from codex_py.patch.bundle import written_bundle
 from tests.patch.trees import git
-from tests.support.hooks import DONE, command
+from tests.support.hooks import DONE, command, configure
+from tests.support.privileges import heed_permissions, needs_permissions
 from tests.support.program import Outcome, Workplace, run_codex_py
 from tests.support.server import ScriptedServer
 
@@ -208,6 +209,75 @@ def test_a_bundle_stays_in_its_place(
     for bad in bad_ones:
         bundle.write_text(written_bundle({**facts, **bad}, diff.encode(), b""), encoding="utf-8")
         assert apply(place, repository, bundle)[0] == 65
+
+
+@pytest.mark.parametrize("left_out", ["text", "other", None])
+def test_a_diff_does_what_the_list_of_files_says(
+    place: Workplace, repository: Path, tmp_path: Path, left_out: str | None
+) -> None:
+    bundle = tmp_path / "out.cxb"
+    script = [command("echo > other; echo >> text; rm gone link; echo > link"), DONE]
+    (repository / "link").symlink_to("text")
+    _, fields = made(place, bundle, script=script)
+    git(repository, "checkout", "-q", ".")
+    (repository / "other").unlink()
+    (repository / "link").unlink()
+    (repository / "link").symlink_to("text")
+    assert apply(place, repository, bundle, "--check")[0] == 0
+    parts = fields["diff"].split("diff --git ")
+    files = {each["path"]: each for each in fields["files"]}
+    if left_out is None:
+        files["text"]["after"] = files["text"]["before"]
+    else:
+        parts = [part for part in parts if not part.startswith(f"a/{left_out} ")]
+    del fields["digest"], fields["format"], fields["version"], fields["diff"]
+    text = written_bundle(fields, "diff --git ".join(parts).encode(), b"")
+    bundle.write_text(text, encoding="utf-8")
+    before = contents(repository)
+    code, _, stderr = apply(place, repository, bundle)
+    assert (code, "is damaged: its diff does something else" in stderr) == (65, True), stderr
+    assert contents(repository) == before
+
+
+def test_a_run_that_hooks_refused_to_the_end_is_not_applied(
+    place: Workplace, repository: Path, tmp_path: Path
+) -> None:
+    bundle, key = tmp_path / "out.cxb", "--dangerously-bypass-hook-trust"
+    configure(place, {"Stop": ["echo no >&2; exit 2"]})
+    (place.home / "codex-py").mkdir()
+    (place.home / "codex-py/config.toml").write_text("hooks.stop_rounds = 0\n", encoding="utf-8")
+    outcome, fields = made(place, bundle, key, script=[command("echo >> text"), DONE])
+    assert (outcome.code, fields["exit_code"], fields["gates"]) == (3, 3, [])
+    git(repository, "checkout", "-q", "text")
+    code, _, stderr = apply(place, repository, bundle)
+    assert (code, "the run that made the bundle ended with exit code 3; see --force" in stderr) == (
+        3,
+        True,
+    )
+    assert apply(place, repository, bundle, "--force")[0] == 0
+
+
+@needs_permissions
+def test_no_command_can_write_to_what_is_compared_if_the_home_cannot_be_written(
+    place: Workplace, repository: Path, tmp_path: Path
+) -> None:
+    forge = (
+        f"for i in .git/codex-py-git.*/index {tmp_path}/codex-py-git.*/index; do"
+        f" test -e $i && touch {repository}/found; echo > $i && touch {repository}/forged; done"
+    )
+    bundle = tmp_path / "out.cxb"
+    with ScriptedServer([command(forge), DONE]) as server:
+        place.configure(server)
+        place.home.chmod(0o500)
+        options = ("--ephemeral", "-s", "workspace-write", "--bundle", str(bundle), "go")
+        started = place.start(*options, env={"TMPDIR": str(tmp_path)}, limit=heed_permissions)
+        with started as program:
+            _, err = program.communicate()
+        place.home.chmod(0o700)
+    assert program.returncode == 0, err
+    names = [file["path"] for file in json.loads(bundle.read_text(encoding="utf-8"))["files"]]
+    assert names == ["found"]
+    assert not list((repository / ".git").glob("codex-py*"))
 
 
 def test_own_output_is_no_change_and_a_failed_turn_leaves_the_file_empty(

@@ -45,18 +45,19 @@ class ChangeBundle:
                 git, base, tree = await asyncio.to_thread(self._begin, stack)
                 yield
                 # Not if the turn failed.
-                write = self._setup.options.bundle
-                assert write is not None
+                keep = self._setup.options.bundle
+                assert keep is not None
                 diff, files = await asyncio.to_thread(self._changes, git, tree)
                 facts = {**_facts(thread, turn), "base": base or None, "files": files}
-                write(written_bundle(facts, diff, self._key))
+                keep(lambda code: written_bundle({**facts, "exit_code": code}, diff, self._key))
 
         return Extension(around_turn=around_turn)
 
     def _begin(self, stack: ExitStack) -> tuple[Git, str, str]:
         # Where no command in a sandbox can change what is compared, unless nothing can be written there.
-        home = self._setup.config.home
-        within = home if os.access(home, os.W_OK) else None
+        dot_git = Path(self._git.output(self._top, "rev-parse", "--absolute-git-dir"))
+        places = self._setup.config.home, dot_git
+        within = next((folder for folder in places if os.access(folder, os.W_OK)), None)
         git = stack.enter_context(aside(self._git, self._top, within=within))
         head = git.run(self._top, "rev-parse", "--verify", "--quiet", "HEAD").stdout.decode()
         return git, head.strip(), self._tree(git)

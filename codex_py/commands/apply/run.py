@@ -130,9 +130,8 @@ def _found(given: PatchInput, options: _Options, environment: Mapping[str, str])
         return detect(given.data), None
     options.refuse("reverse strip directory partial", "does not go with a change bundle")
     bundle = patching().opened_bundle(given.data, environment)
-    if bundle.failed_gates and not (options.force or options.convert):
-        reason = f"gates failed in the run that made the bundle: {', '.join(bundle.failed_gates)}"
-        raise CodexError(f"{reason}; see --force", code="gates", exit_code=ExitCode.GATE)
+    if bundle.failure and not (options.force or options.convert):
+        raise CodexError(f"{bundle.failure}; see --force", code="gates", exit_code=ExitCode.GATE)
     return Detected("unified", bundle.diff, f"a change bundle, {bundle.summary},"), bundle
 
 

@@ -10,7 +10,7 @@ import gc
 import os
 import signal
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -75,6 +75,7 @@ class ExecRun:
         if message is not None:
             self.message_file = OutputFile(Path(message), root, "the last message")
         self._bundle_file = None
+        self._bundle: Callable[[int], str] | None = None
         if arguments.bundle is not None:
             # One of an earlier run must not be taken for that of this one.
             self._bundle_file = OutputFile(Path(arguments.bundle), root, "the bundle", empty=True)
@@ -129,6 +130,8 @@ class ExecRun:
             finally:
                 self._is_over = True
         error = result.error
+        if self._bundle_file and self._bundle and error is None:
+            self._bundle_file.write(self._bundle(result.exit_code))
         if error is None or error.code == "schema":
             self.deliver(self.answer(result))
         return result.exit_code
@@ -177,6 +180,9 @@ class ExecRun:
     def _warn_in_session(self, text: str) -> None:
         self._session.warn(text)
 
+    def _keep_bundle(self, bundle: Callable[[int], str]) -> None:
+        self._bundle = bundle
+
     def deliver(self, message: str | None) -> None:
         """Give the text to whoever started the run."""
         if (file := self.message_file) is not None:
@@ -206,7 +212,7 @@ class ExecRun:
             add_dirs=self._add_dirs,
             record=Path(arguments.record).absolute() if arguments.record else None,
             replay=Path(arguments.replay).absolute() if arguments.replay else None,
-            bundle=None if self._bundle_file is None else self._bundle_file.write,
+            bundle=self._keep_bundle if self._bundle_file else None,
             ignore_rules=arguments.ignore_rules,
             bypass_hook_trust=arguments.bypass_hook_trust,
             suspension=self._suspension,
