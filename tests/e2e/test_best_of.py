@@ -73,9 +73,8 @@ def state(place: Workplace) -> dict[str, Any]:
 
 def is_clean(place: Workplace) -> bool:
     """Nothing of ours is left."""
-    folder = place.home / "worktrees"
-    is_empty = not folder.exists() or not list(folder.iterdir())
-    return is_empty and not git(place, "for-each-ref", REFERENCES)
+    left = [*(place.home / "worktrees").glob("*"), *(place.home / "codex-py/undo").glob("*")]
+    return not left and not git(place, "for-each-ref", REFERENCES)
 
 
 def by_model(**replies: Sequence[Any]) -> Callable[[RecordedRequest], Sequence[Any]]:
@@ -277,6 +276,25 @@ def test_tests_rank_by_their_junit_reports(place: Workplace) -> None:
     )
 
 
+@pytest.mark.parametrize("pattern", ["/nowhere/*.xml", "", "a**b", "../*"])
+def test_no_pattern_of_reports_ends_the_run(place: Workplace, pattern: str) -> None:
+    outcome, _ = run(place, [command("echo > b"), DONE], "--best-of", "1", "--junit", pattern)
+    assert (outcome.code, facts(outcome, "passed_tests")) == (0, [(None,)]), outcome.err
+
+
+ODD_REPORTS = (
+    "mkfifo pipe.xml; mkdir folder.xml; ln -s /dev/zero zero.xml; printf '\\377\\376<' > wide.xml;"
+    " echo '<?xml version=\"1.0\" encoding=\"none\"?><x/>' > encoded.xml; echo '<x>' > open.xml"
+)
+
+
+def test_what_is_no_report_is_left_out(place: Workplace) -> None:
+    good = f"{ODD_REPORTS}; echo '<x>{CASE}</x>' > good.xml"
+    options = ("--best-of", "1", "--verify", good, "--junit", "**/*.xml")
+    outcome, _ = run(place, [command("echo > b"), DONE], *options)
+    assert (outcome.code, facts(outcome, "passed_tests")) == (0, [(1,)]), outcome.err
+
+
 def test_the_judge_decides_among_equals(place: Workplace) -> None:
     judging: list[str] = []
 
@@ -375,6 +393,22 @@ def test_changes_made_meanwhile_are_merged(place: Workplace) -> None:
     assert outcome.code == 0, outcome.err
     lines = (place.cwd / "a.txt").read_text(encoding="utf-8").split("\n")
     assert (lines[1], lines[18]) == ("user", "agent")
+
+
+@pytest.mark.parametrize("is_by_attribute", [True, False])
+def test_a_file_whose_line_ends_git_converts_is_changed(
+    place: Workplace, is_by_attribute: bool
+) -> None:
+    if is_by_attribute:
+        write(place.cwd / ".gitattributes", "*.txt text eol=crlf\n")
+    else:
+        git(place, "config", "core.autocrlf", "true")
+    (place.cwd / "a.txt").write_bytes(b"one\r\ntwo\r\n")
+    git(place, "add", "-A")
+    git(place, "commit", "-qm", "two")
+    outcome, _ = run(place, [command("sed -i s/one/1/ a.txt"), DONE], "--best-of", "1")
+    assert outcome.code == 0, outcome.err
+    assert (place.cwd / "a.txt").read_bytes() == b"1\r\ntwo\r\n"
 
 
 def test_a_change_that_does_not_fit_any_more_is_named(place: Workplace) -> None:
@@ -494,7 +528,7 @@ def test_a_kill_leaves_no_agent_and_the_next_command_sweeps(
         ScriptedServer([command(f"{line.hold} sleep 100")], each_thread=True) as server,
     ):
         place.configure(server)
-        with start(place) as program:
+        with start(place, "--verify", "true") as program:
             line.wait_until_up(2)
             program.kill()
             line.wait_until_dead()

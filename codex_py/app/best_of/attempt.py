@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from glob import glob
 from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -247,9 +248,11 @@ def _check_out(worktree: Worktree, tree: str) -> None:
 
 def _count_tests(attempt: Attempt, folder: Path, pattern: str) -> None:
     """Count those of all JUnit reports. Files that are none are left out."""
-    for path in folder.glob(pattern):
-        with suppress(OSError, ElementTree.ParseError):
-            report = ElementTree.fromstring(read_whole(path, _MAX_REPORT_BYTES))
+    # Unlike `Path.glob`, it takes any pattern.
+    for name in glob(pattern, root_dir=folder, recursive=True, include_hidden=True):  # noqa: PTH207
+        # A `LookupError`: an encoding that nobody knows.
+        with suppress(OSError, ElementTree.ParseError, ValueError, LookupError):
+            report = ElementTree.fromstring(read_whole(folder / name, _MAX_REPORT_BYTES))
             kinds = [{child.tag for child in case} for case in report.iter("testcase")]
             failed = sum(bool(kind & {"failure", "error"}) for kind in kinds)
             passed = sum(not kind & {"failure", "error", "skipped"} for kind in kinds)

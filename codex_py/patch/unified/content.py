@@ -37,7 +37,13 @@ class ThreeWay(NamedTuple):
         if (base := self.read_blob(diff.old_blob)) is None:
             return None
         patched = apply_hunks(base, diff.hunks, path, strict=True)
-        return None if patched.failures else self.merge(ours, base, patched.data)
+        if patched.failures:
+            return None
+        theirs = patched.data
+        if ours.count(b"\r\n") == ours.count(b"\n") > 0 and b"\r" not in base + theirs:
+            # git converts line ends when it checks a file out, by its attributes or `core.autocrlf`.
+            base, theirs = (data.replace(b"\n", b"\r\n") for data in (base, theirs))
+        return self.merge(ours, base, theirs)
 
 
 _CALLED: dict[Kind, str] = {"file": "a file", "link": "a symbolic link", "submodule": "a submodule"}

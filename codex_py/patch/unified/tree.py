@@ -128,13 +128,17 @@ class DiffTree(PlannedTree):
         return folders
 
     def _is_behind_link(self, folder: str, path: str) -> bool:
-        if (known := self._behind_links.get(folder)) is None:
-            known = self._is_behind_link(split(folder)[0], path)
-            if not known and os.path.islink(folder):  # noqa: PTH114
-                if folder not in self._vacated:
+        # No recursion: a path may have thousands of names.
+        unknown: list[str] = []
+        while (known := self._behind_links.get(folder)) is None:
+            unknown.append(folder)
+            folder = split(folder)[0]
+        for inner in reversed(unknown):
+            if not known and os.path.islink(inner):  # noqa: PTH114
+                if inner not in self._vacated:
                     raise PatchError(f"{path} is beyond a symbolic link", kind="refused")
                 known = True
-            self._behind_links[folder] = known
+            self._behind_links[inner] = known
         return known
 
     def _location(self, path: str) -> str:

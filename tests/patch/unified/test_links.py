@@ -318,6 +318,13 @@ def test_it_is_refused_and_nothing_is_changed(
     assert entries(tmp_path) == before
 
 
+def test_a_path_of_a_thousand_folders_is_one_like_others(tmp_path: Path):
+    name = f"{'d/' * 1500}f"
+    diff = f"diff --git a/{name} b/{name}\nnew file mode 100644\n--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+x\n"
+    [change] = plan_unified(diff, tmp_path).changes
+    assert change.path == tmp_path / name
+
+
 def test_a_diff_that_says_no_type_changes_what_a_link_leads_to(tmp_path: Path):
     write_nodes(tmp_path, {"l": a_link("d/f"), "d/f": a_file()})
     plan = plan_unified("--- l\n+++ l\n@@ -1 +1 @@\n-x\n+y\n", tmp_path)

@@ -67,4 +67,5 @@ def changed_lines(diff: str) -> int | None:
     # Within hunks, each line begins with another character than these.
     files = re.split("^diff --git ", diff, flags=re.MULTILINE)[1:]
     marked = sum(len(re.findall("^[-+]", file, re.MULTILINE)) for file in files)
-    return marked - sum(2 * ("\n@@ " in file) - ("\nBinary files " in file) for file in files)
+    binary = sum("\nBinary files " in file or "\nGIT binary patch\n" in file for file in files)
+    return marked + binary - sum(2 * ("\n@@ " in file) for file in files)
