@@ -231,6 +231,13 @@ def test_a_smaller_diff_wins_but_not_against_one_that_changes_nothing(place: Wor
     )
 
 
+def test_a_binary_file_counts_as_a_line(place: Workplace) -> None:
+    outcome, _ = run(
+        place, [command("head -c 999 /dev/zero > n; seq 3 > m"), DONE], "--best-of", "1"
+    )
+    assert facts(outcome, "diff_lines") == [(4,)]
+
+
 def test_a_forbidden_path_loses(place: Workplace) -> None:
     works = by_model(a=command("echo > t.py"), b=command("seq 9 > n"))
     options = ("--forbid-path", "t.py", "--verify-tries", "0", "--vary", "model=a,b")
