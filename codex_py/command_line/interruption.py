@@ -7,6 +7,8 @@ from collections.abc import Coroutine
 from types import FrameType
 from typing import Any
 
+from codex_py.errors import CodexError
+
 
 class Interruption:
     """Cancels the work that it runs, on a signal or when asked to.
@@ -34,7 +36,8 @@ class Interruption:
         previous = {number: signal.signal(number, self._received) for number in numbers}
         try:
             return await self._task
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, CodexError):
+            # Ctrl-C in a terminal also ends the git that the work was waiting for, which is an error there.
             if self.signal is None:
                 raise
             return 128 + self.signal

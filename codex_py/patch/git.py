@@ -41,6 +41,8 @@ _VARIABLES = {
 class Git:
     program: str
     variables: Mapping[str, str]
+    is_shielded: bool = False
+    """Ctrl-C in a terminal does not reach it: it tidies up, and takes no time."""
 
     def run(
         self, folder: Path, *words: str, stdin: bytes = b"", timeout_s: float = _TIMEOUT_S
@@ -56,8 +58,7 @@ class Git:
                 capture_output=True,
                 timeout=timeout_s,
                 check=False,
-                # Ctrl-C in a terminal is for us: git is to finish what it does, or what we take back.
-                process_group=0,
+                process_group=0 if self.is_shielded else None,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CodexError(f"git could not be run: {error}", code="git") from error

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from codex_py.command_line.interruption import Interruption
+from codex_py.errors import CodexError
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -29,6 +30,14 @@ def test_the_first_signal_cancels_the_task(number: signal.Signals) -> None:
     assert asyncio.run(interruption.run(work())) == 128 + number
     assert (was_cancelled, interruption.signal) == (True, number)
     assert signal.getsignal(number) == before
+
+
+def test_an_error_behind_a_signal_is_an_interrupt() -> None:
+    async def work() -> int:
+        os.kill(os.getpid(), signal.SIGINT)
+        raise CodexError("git failed: exit code -2")
+
+    assert asyncio.run(Interruption().run(work())) == 128 + signal.SIGINT
 
 
 def test_a_second_signal_ends_the_program_even_while_a_write_blocks() -> None:

@@ -52,11 +52,11 @@ def test_nothing_that_it_names_is_run(
     assert not hostile.marker.exists()
 
 
-def test_an_interrupt_of_the_terminal_does_not_reach_it(tmp_path: Path) -> None:
+def test_an_interrupt_of_the_terminal_does_not_reach_one_that_tidies_up(tmp_path: Path) -> None:
     program = tmp_path / "git"
     program.write_text(f"#!{sys.executable}\nimport os\nprint(os.getpgrp())\n", encoding="utf-8")
     program.chmod(0o755)
-    assert int(Git(str(program), {}).output(tmp_path, "status")) != os.getpgrp()
+    assert int(Git(str(program), {}, is_shielded=True).output(tmp_path, "status")) != os.getpgrp()
 
 
 def test_a_commit_of_ours_runs_no_hooks(

@@ -117,6 +117,6 @@ def _tree_of(git: Git, root: Path) -> str:
 
 
 def _remove_references(git: Git, root: Path, name: str) -> None:
-    prefix = f"{_REFERENCES}{name}/"
+    git, prefix = replace(git, is_shielded=True), f"{_REFERENCES}{name}/"
     deletions = git.output(root, "for-each-ref", "--format=delete %(refname)", prefix)
     git.output(root, "update-ref", "--stdin", stdin=f"{deletions}\n".encode() if deletions else b"")

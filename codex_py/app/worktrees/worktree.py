@@ -72,7 +72,8 @@ class Worktree:
         """
         # A program that still writes to it does not find it any more.
         aside = self.path.with_name(".removed")
-        git = replace(self.git, variables={**self.git.variables, "GIT_WORK_TREE": str(aside)})
+        variables = {**self.git.variables, "GIT_WORK_TREE": str(aside)}
+        git = replace(self.git, variables=variables, is_shielded=True)
         ignored: list[str] = []
         if self.path.is_dir():
             self.path.rename(aside)
@@ -154,6 +155,7 @@ def run_worktree(git: Git, root: Path, *words: str) -> str:
 
     One at a time: it reads the entries of all worktrees, and fails if another one is just being written.
     """
+    git = replace(git, is_shielded=True)
     common = git.output(root, "rev-parse", "--git-common-dir")
     with _locked(root / common):
         return git.output(root, "worktree", *words)
