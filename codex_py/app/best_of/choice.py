@@ -1,7 +1,9 @@
 """Chooses the best of the attempts that passed."""
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,12 +19,8 @@ _MAX_SHOWN: Final = 100_000
 """Characters of all changes together that the judge is shown."""
 _RANKS: Final = (
     *("it has the highest score", "fewer of its tests failed", "more of its tests passed"),
-    *(
-        "it changes something",
-        "its diff is the smallest",
-        "it took fewer tokens",
-        "it is the first",
-    ),
+    *("it changes something", "its diff is the smallest", "it took fewer tokens"),
+    "it is the first",
 )
 _BEFORE_JUDGE: Final = 3
 
@@ -54,17 +52,19 @@ async def judged(
     Raises:
         CodexError: there is no answer that names one.
     """
-    guardian = Guardian()
-    with TemporaryDirectory(prefix="codex-py-judge.") as name:
-        folder = Path(name)
-        schema = _write_schema(folder, attempts)
-        own = ("-s", "read-only", "--ephemeral", "--output-schema", schema)
-        command = ExecCommand([*options, *own], _question(attempts), cwd, environment)
-        try:
-            result = await run_exec(command, guardian, folder)
-        finally:
-            guardian.close()
     by_number = {each.attempt: each for each in attempts}
+    fields = {"attempt": {"type": "integer", "enum": [*by_number]}, "reason": {"type": "string"}}
+    schema = {"type": "object", "properties": fields, "required": [*fields]}
+    with (
+        closing(Guardian()) as guardian,
+        TemporaryDirectory(prefix="codex-py-judge.") as folder,
+    ):
+        path = Path(folder, "schema.json")
+        text = json.dumps({**schema, "additionalProperties": False})
+        await asyncio.to_thread(path.write_text, text, encoding="utf-8")
+        own = ("-s", "read-only", "--ephemeral", "--output-schema", str(path))
+        command = ExecCommand([*options, *own], _question(attempts), cwd, environment)
+        result = await run_exec(command, guardian, path.parent)
     try:
         answer = json.loads(result.last_message or "")
         return by_number[answer["attempt"]], f"the judge says: {answer['reason']}"
@@ -79,12 +79,3 @@ def _question(attempts: Sequence[Attempt]) -> str:
         shown = each.diff.decode(errors="replace")[: _MAX_SHOWN // len(attempts)]
         parts.append(f'<change attempt="{each.attempt}">\n{shown}\n</change>')
     return "\n\n".join(parts)
-
-
-def _write_schema(folder: Path, attempts: Sequence[Attempt]) -> str:
-    numbers = {"type": "integer", "enum": [each.attempt for each in attempts]}
-    fields = {"attempt": numbers, "reason": {"type": "string"}}
-    schema = {"type": "object", "properties": fields, "required": list(fields)}
-    path = folder / "schema.json"
-    path.write_text(json.dumps({**schema, "additionalProperties": False}), encoding="utf-8")
-    return str(path)
