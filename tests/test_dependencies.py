@@ -8,6 +8,7 @@ import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+from codex_py.version import DISTRIBUTION
 from tests.test_layers import trees
 
 ROOT = Path(__file__).parent.parent
@@ -51,7 +52,7 @@ def test_the_constraints_are_exact_versions_of_everything_declared() -> None:
     # No script installs Ray.
     extras = [PROJECT["optional-dependencies"][name] for name in ("dev", "test")]
     declared = names([*PROJECT["dependencies"], *(each for extra in extras for each in extra)])
-    assert declared - names(pins) == {"codex-py"}
+    assert declared - names(pins) == {DISTRIBUTION}
 
 
 def test_httpx_loads_without_its_command_line() -> None:

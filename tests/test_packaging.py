@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from codex_py.version import DISTRIBUTION
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -82,8 +84,9 @@ def test_the_wheel_brings_a_manual_page_and_schemas(tmp_path: Path, installed: P
 
 
 def test_the_wheel_brings_its_licence_and_says_what_it_is(installed: Path) -> None:
-    (info,) = installed.glob("codex_py-*.dist-info")
+    (info,) = installed.glob("codex_py_agent-*.dist-info")
     metadata = message_from_string((info / "METADATA").read_text(encoding="utf-8"))
+    assert metadata["Name"] == DISTRIBUTION
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata.get_all("License-File") == ["LICENSE", "NOTICE"]
     for name in ("LICENSE", "NOTICE"):

@@ -230,6 +230,7 @@ class Arguments:
     all: Annotated[bool, flag("--all")] = False
     record: Annotated[str | None, option("--record")] = None
     replay: Annotated[str | None, option("--replay")] = None
+    log: Annotated[str | None, option("--log")] = None
 
     # These options of Codex have no effect.
     no_alt_screen: Annotated[bool, flag("--no-alt-screen")] = False

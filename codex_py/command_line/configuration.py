@@ -105,6 +105,7 @@ def config_sources(arguments: Arguments, environment: Mapping[str, str]) -> dict
         "sandbox_mode": "danger-full-access" if arguments.bypass else mode,
         "allow_unenforced": list(arguments.allow_unenforced) or None,
         "gates": _gates(arguments) or None,
+        "log_file": str(Path(arguments.log).absolute()) if arguments.log else None,
     }
     return {
         "cwd": working_folder(arguments.cd),

@@ -159,6 +159,7 @@ KEYS: Final[Table] = {
         "*": "any",
     },
     # Ours, not Codex's.
+    "log_file": Setting("path", project=False),
     "extensions": Setting({"*": "table"}, project=False),
     "patch": {"ambiguous": Setting(("first", "refuse"), default="first")},
     "history": {

@@ -37,7 +37,7 @@ def test_without_ray_the_error_says_how_to_install_it(place: Workplace) -> None:
     write_tasks(place)
     done = run_codex_py([*_WORDS, *_OF_EXEC], place.home, place.cwd)
     assert (done.returncode, done.stdout) == (78, b"")
-    assert done.stderr == b"Error: --ray needs Ray: pip install 'codex-py[ray]'\n"
+    assert done.stderr == b"Error: --ray needs Ray: pip install 'codex-py-agent[ray]'\n"
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,8 @@ def _has_agents(setup: SessionSetup) -> bool:
 
 
 _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], str]] = (
-    # The outermost: it sees each call from its start to its end.
+    (lambda setup: "log_file" in setup.config.values, "codex_py.app.features.debug_log:DebugLog"),
+    # Around all others: it sees each call from its start to its end.
     (lambda setup: setup.options.suspension, "codex_py.app.features.suspension:SuspendedApprovals"),
     # Around all that may change files.
     (

@@ -24,6 +24,7 @@ from codex_py.commands.batch.attempt import failed
 from codex_py.commands.batch.tasks import Task
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, ConfigError, ExitCode
+from codex_py.version import DISTRIBUTION
 
 _SENT = ("PATH", "HOME", "USER", "SHELL", "LANG", "LC_*", "TZ", "CODEX_*", "*_PROXY", "*_proxy")
 """Variables that agents get besides keys and what their tasks name; those of the worker are none of their business."""
@@ -70,7 +71,7 @@ class RayEngine:
         try:
             ray = self._ray = import_module("ray")
         except ImportError:
-            raise ConfigError("--ray needs Ray: pip install 'codex-py[ray]'") from None
+            raise ConfigError(f"--ray needs Ray: pip install '{DISTRIBUTION}[ray]'") from None
         of_own = {"include_dashboard": False, "object_store_memory": 200_000_000}
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         try:
