@@ -11,6 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from codex_py.app.agent.agent import Agent as Agent
+    from codex_py.app.agent.result import Result as Result
+    from codex_py.app.agent.stream import EventStream as EventStream
     from codex_py.app.options import SessionOptions as SessionOptions
     from codex_py.app.session import open_session as open_session
     from codex_py.config.config import Config as Config
@@ -19,10 +22,16 @@ if TYPE_CHECKING:
     from codex_py.core.session_turn import TurnResult as TurnResult
     from codex_py.errors import CodexError as CodexError
     from codex_py.errors import CompactionFailed as CompactionFailed
+    from codex_py.errors import ConfigError as ConfigError
     from codex_py.errors import ModelError as ModelError
     from codex_py.errors import PromptRefused as PromptRefused
+    from codex_py.errors import SessionError as SessionError
+    from codex_py.errors import StreamError as StreamError
     from codex_py.errors import ToolError as ToolError
+    from codex_py.errors import TurnAborted as TurnAborted
+    from codex_py.errors import TurnLimit as TurnLimit
     from codex_py.errors import TurnSkipped as TurnSkipped
+    from codex_py.errors import UsageError as UsageError
     from codex_py.protocol.approval import ApprovalRequest as ApprovalRequest
     from codex_py.protocol.approval import Approver as Approver
     from codex_py.protocol.approval import Review as Review
@@ -32,7 +41,13 @@ if TYPE_CHECKING:
     from codex_py.protocol.dispatch import Dispatch as Dispatch
     from codex_py.protocol.dispatch import ToolContext as ToolContext
     from codex_py.protocol.dispatch import ToolUse as ToolUse
+    from codex_py.protocol.event_data import event_json as event_json
     from codex_py.protocol.events import Event as Event
+    from codex_py.protocol.events import ItemCompleted as ItemCompleted
+    from codex_py.protocol.events import ItemStarted as ItemStarted
+    from codex_py.protocol.events import MessageDelta as MessageDelta
+    from codex_py.protocol.events import TurnCompleted as TurnCompleted
+    from codex_py.protocol.events import TurnFailed as TurnFailed
     from codex_py.protocol.extension import CommandResult as CommandResult
     from codex_py.protocol.extension import Compaction as Compaction
     from codex_py.protocol.extension import Extension as Extension
@@ -58,15 +73,20 @@ if TYPE_CHECKING:
     from codex_py.tools.python.function import tool as tool
 
 _NAMES = {
+    "codex_py.app.agent.agent": "Agent",
+    "codex_py.app.agent.result": "Result",
+    "codex_py.app.agent.stream": "EventStream",
     "codex_py.app.options": "SessionOptions",
     "codex_py.app.session": "open_session",
     "codex_py.config.config": "Config load_config",
     "codex_py.core.session": "Session",
     "codex_py.core.session_turn": "TurnResult",
-    "codex_py.errors": "CodexError CompactionFailed ModelError PromptRefused ToolError TurnSkipped",
+    "codex_py.errors": "CodexError CompactionFailed ConfigError ModelError PromptRefused SessionError StreamError"
+    " ToolError TurnAborted TurnLimit TurnSkipped UsageError",
     "codex_py.protocol.approval": "ApprovalRequest Approver Review ReviewDecision SandboxPolicy",
     "codex_py.protocol.dispatch": "Dispatch ToolContext ToolUse",
-    "codex_py.protocol.events": "Event",
+    "codex_py.protocol.event_data": "event_json",
+    "codex_py.protocol.events": "Event ItemCompleted ItemStarted MessageDelta TurnCompleted TurnFailed",
     "codex_py.protocol.combined": "combined",
     "codex_py.protocol.extension": "CommandResult Compaction Extension Feature NewChild"
     " OfferedTool Thread TurnStart TurnStop",

@@ -21,7 +21,7 @@ A bug is none of these: it crashes with its traceback.
 
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 QUOTA_CODES: Final = (
     *("insufficient_quota", "credit_balance_exhausted", "organization_spend_limit_exceeded"),
@@ -74,6 +74,8 @@ class CodexError(Exception):
     """Another attempt may succeed; true for `StreamError` alone."""
     status: int | None = None
     """HTTP status, where a server answered with one."""
+    result: Any = None
+    """What a turn of an `Agent` had brought when it failed: its `Result`."""
 
     def __init__(
         self,
@@ -115,15 +117,21 @@ class OptionError(ConfigError):
 
 
 class SessionError(CodexError):
+    """A session file is missing, in use, or cannot be read or written."""
+
     code = "session"
 
 
 class TurnAborted(CodexError):
+    """The user, or a signal, ended the turn."""
+
     code = "aborted"
     exit_code = ExitCode.INTERRUPTED
 
 
 class TurnLimit(CodexError):
+    """The model was not done after so many responses, or repeated itself."""
+
     code = "turn_limit"
     exit_code = ExitCode.TURN_LIMIT
 
@@ -136,6 +144,8 @@ class TurnSuspended(CodexError):
 
 
 class PromptRefused(CodexError):
+    """An extension does not let a prompt go to the model."""
+
     code = "prompt_refused"
 
 
@@ -147,6 +157,8 @@ class TurnSkipped(PromptRefused):
 
 
 class CompactionFailed(CodexError):
+    """The history was not compacted, and is as it was."""
+
     code = "compaction"
 
 

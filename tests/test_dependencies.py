@@ -32,6 +32,8 @@ def imported_packages() -> set[str]:
             match node:
                 case ast.Import(names=aliases):
                     found |= {alias.name.partition(".")[0] for alias in aliases}
+                case ast.ImportFrom(module="typing_extensions"):
+                    pass  # For type checkers, which know it: nothing is loaded.
                 case ast.ImportFrom(module=str(module), level=0):
                     found.add(module.partition(".")[0])
                 case _:

@@ -39,8 +39,12 @@ class HostedSession:
 
     async def close(self) -> None:
         """End a running turn, and close the session. Once is enough."""
-        self._closing.set()
+        self.let_close()
         await asyncio.wait([self._host])
+
+    def let_close(self) -> None:
+        """As `close`, without waiting for it."""
+        self._closing.set()
 
     async def _hold(self) -> None:
         try:

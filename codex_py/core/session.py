@@ -29,6 +29,7 @@ from codex_py.protocol.extension import (
 )
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem, estimated_tokens
+from codex_py.protocol.output_model import answer_schema
 from codex_py.protocol.prompts import Note, PastPrompt, UserPrompt, is_summary, user_prompt
 from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.stream import ModelClient, ToolChoice, Usage
@@ -189,13 +190,13 @@ class Session:
         can be sent again, and then raises `CancelledError`.
 
         Args:
-            output_schema: a JSON Schema for the final answer. An answer that breaks it is sent back once; if the
-                second one breaks it too, the result's `error` has the code `schema`.
+            output_schema: a JSON Schema for the final answer, or a pydantic model. An answer that breaks it is sent
+                back once; if the second one breaks it too, the result's `error` has the code `schema`.
             tool_choice: as the setting of this name, for this turn.
 
         Raises:
             RuntimeError: a turn is running, or the session is closed.
-            TypeError: the text is no `str`.
+            TypeError: the text is no `str`, or the schema is a class that is no pydantic model.
             ConfigError: the tool choice is none.
             UsageError: there is neither text nor an image.
         """
@@ -205,7 +206,7 @@ class Session:
             raise UsageError("the prompt is empty")
         choice = None if tool_choice is None else ToolChoice.parse(tool_choice)
         prompt = UserPrompt(text, tuple(map(str, images)))
-        start = TurnStart(new_thread_id(), prompt, choice, output_schema)
+        start = TurnStart(new_thread_id(), prompt, choice, answer_schema(output_schema))
         return await self._run(start, SessionTurn.answer)
 
     async def retry(self, *, output_schema: Any = None) -> TurnResult:
@@ -219,7 +220,7 @@ class Session:
         """
         if not self.is_unfinished:
             raise CodexError("there is nothing to try again", code="nothing_to_retry")
-        start = TurnStart(new_thread_id(), None, output_schema=output_schema)
+        start = TurnStart(new_thread_id(), None, output_schema=answer_schema(output_schema))
         return await self._run(start, SessionTurn.answer)
 
     async def compact(self) -> TurnResult:

@@ -29,6 +29,8 @@ from codex_py.protocol.stream import Prompt, Usage
 
 @frozen
 class TurnResult:
+    """What a turn of a `Session` brought."""
+
     last_message: str | None
     """Text of the turn's last agent message."""
     usage: Usage

@@ -126,6 +126,8 @@ class ApprovalRequest:
 
 
 class ReviewDecision(StrEnum):
+    """The decision on a call that needs an approval."""
+
     APPROVED = "approved"
     APPROVED_FOR_SESSION = "approved_for_session"
     """The user is not asked about identical calls again in this session."""
@@ -183,6 +185,8 @@ class Denied:
 
 
 class Approver(Protocol):
+    """Decides on calls that need an approval."""
+
     async def review(self, request: ApprovalRequest) -> Review:
         """Decide. A frontend asks its user; without a user it decides by policy and never waits."""
         ...

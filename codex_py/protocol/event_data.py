@@ -1,10 +1,11 @@
 """Events as the JSON objects that `exec --json` prints."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, cast
 
 from codex_py.protocol.event_items import ThreadItem
-from codex_py.protocol.events import Event
+from codex_py.protocol.events import AgentEvent, Event, FilesPatched, UsageReported
 
 
 def event_data(event: Event) -> dict[str, Any] | None:
@@ -12,6 +13,30 @@ def event_data(event: Event) -> dict[str, Any] | None:
     if event.type is None or getattr(getattr(event, "item", None), "live_only", False):
         return None
     return plain_data(event)
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    """The JSON object of any event, also of one that `exec --json` does not print.
+
+    `type` is the name that `exec --json` has for it, else that of its class: `message_delta`. The event of a subagent
+    has the `thread_id` of the subagent beside its own fields.
+
+    >>> from codex_py import MessageDelta, event_json
+    >>> event_json(MessageDelta("Hel"))
+    {'type': 'message_delta', 'delta': 'Hel'}
+    """
+    match event:
+        case AgentEvent(thread_id=thread_id, event=inner):
+            return {**event_json(inner), "thread_id": thread_id}
+        case UsageReported(total=total):
+            # As `exec --json` with `--usage-events`.
+            return {**plain_data(event), "type": "usage", "usage": plain_data(total)}
+        case FilesPatched(files=files, entry=entry):
+            paths = [{"path": str(file.path), "kind": file.kind} for file in files]
+            return {"type": "files_patched", "files": paths, "entry": entry}
+        case _:
+            name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
+            return event_data(event) or {"type": name, **plain_data(event, is_whole=True)}
 
 
 def item_data(item: ThreadItem) -> dict[str, Any]:

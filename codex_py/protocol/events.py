@@ -38,6 +38,8 @@ class TurnStarted:
 
 @frozen
 class ItemStarted:
+    """The agent began something: a command, a change, a call."""
+
     type: ClassVar = "item.started"
     item: ThreadItem
 
@@ -50,6 +52,8 @@ class ItemUpdated:
 
 @frozen
 class ItemCompleted:
+    """Something that the agent said or did is complete."""
+
     type: ClassVar = "item.completed"
     item: ThreadItem
 
@@ -64,6 +68,8 @@ class StopOverridden:
 
 @frozen
 class TurnCompleted:
+    """The last event of a turn that completed."""
+
     type: ClassVar = "turn.completed"
     usage: Usage
     """Of the whole thread, earlier turns included."""
@@ -85,6 +91,8 @@ class ErrorInfo:
 
 @frozen
 class TurnFailed:
+    """The last event of a turn that failed or was interrupted."""
+
     type: ClassVar = "turn.failed"
     error: ErrorInfo
     diff: str | None = field(default=None, metadata={"json": "unless none"})

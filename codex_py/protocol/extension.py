@@ -54,6 +54,8 @@ class OfferedTool:
 
 @frozen
 class TurnStart:
+    """A turn that begins, as extensions see it."""
+
     id: str
     prompt: UserPrompt | None
     """None for a turn that is retried, and for a compaction that the user asked for."""
@@ -80,6 +82,8 @@ StopCheck: TypeAlias = Callable[[TurnStop], Awaitable[Note | StopOverridden | No
 
 @frozen
 class Compaction:
+    """A replacement of the history by a summary, as extensions see it."""
+
     trigger: Literal["auto", "manual"]
     keep: Callable[[Note], None]
     """Add a note that the new history begins with, behind the context."""
@@ -125,6 +129,8 @@ Script: TypeAlias = str | Sequence[str]
 
 @frozen
 class CommandResult:
+    """How a program ended that was run for the user."""
+
     exit_code: int | None
     """Negative after a signal; None if the time was over."""
     stdout: str

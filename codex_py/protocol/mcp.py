@@ -93,6 +93,8 @@ class Elicitation:
 
 @frozen
 class ElicitationAnswer:
+    """The answer of the user to an `Elicitation`."""
+
     action: Literal["accept", "decline", "cancel"]
     """`cancel`: the user dismissed the question."""
     content: Mapping[str, str | int | float | bool | list[str] | None] | None = None
@@ -100,6 +102,8 @@ class ElicitationAnswer:
 
 
 class Elicitor(Protocol):
+    """Asks the user what an MCP server or the model wants to know."""
+
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         """Ask the user. There is no deadline: the time limit of the call is suspended meanwhile.
         Cancelled when the server withdraws the question."""

@@ -153,6 +153,8 @@ class OutputItemDone:
 
 @frozen
 class Completed:
+    """The end of a response that is complete."""
+
     usage: Usage
     end_turn: bool | None = None
     """False if the server asks for another request although no tool was called."""

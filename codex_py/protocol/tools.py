@@ -77,6 +77,8 @@ ToolPayload: TypeAlias = FunctionPayload | CustomPayload | LocalShellPayload
 
 @frozen
 class ToolCall:
+    """A call as the model wrote it."""
+
     tool_name: str
     """As `called_tool` gives it."""
     call_id: str

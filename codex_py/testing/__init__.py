@@ -1,4 +1,8 @@
-"""A scripted model for tests and demonstrations: events of the Responses API, and a server that plays them in any API.
+"""A scripted model for tests and demonstrations: a fake for an `Agent`, and a server that plays it in any API.
+
+    answer = Agent(FakeModel(call("exec_command", cmd="ls"), "done")).run_sync("What is here?").text
+
+`FakeModel` needs no network, no key and no home. The server takes events of the Responses API:
 
     with ScriptedServer([[*ev_function_call("call_1", "exec_command", {"cmd": "ls"}), ev_completed()],
                          [*ev_message("done"), ev_completed()]]) as server:
@@ -7,7 +11,7 @@
         ...  # run the program, or `load_config` and `open_session`, with this environment
 
 The server answers at `…/responses`, `…/chat/completions` and `…/messages`; `config_toml(wire_api="chat")` has
-codex-py ask there. It needs nothing but the standard library, and listens on 127.0.0.1 alone.
+codex-py ask there; clients that ask with `stream=false` get JSON. It listens on 127.0.0.1 alone.
 """
 
 from codex_py.testing.events import (
@@ -25,18 +29,23 @@ from codex_py.testing.events import (
     ev_web_search_call,
     sse,
 )
+from codex_py.testing.fake_model import FakeModel, call
 from codex_py.testing.reply import Pause, Reply
 from codex_py.testing.request import RecordedRequest
 from codex_py.testing.rules import Refusal, Rules, pairing_problem, prefix_problem
+from codex_py.testing.script import ScriptedModel
 from codex_py.testing.server import ScriptedServer
 
 __all__ = [
+    "FakeModel",
     "Pause",
     "RecordedRequest",
     "Refusal",
     "Reply",
     "Rules",
+    "ScriptedModel",
     "ScriptedServer",
+    "call",
     "ev_completed",
     "ev_created",
     "ev_custom_tool_call",

@@ -12,6 +12,7 @@ Event: TypeAlias = dict[str, Any]
 
 
 def ev_created(response_id: str = "resp_1") -> Event:
+    """The beginning of a response."""
     response: Event = {
         "id": response_id,
         "object": "response",
@@ -56,6 +57,7 @@ def ev_text_deltas(
 def ev_reasoning(
     summary: str, *, index: int = 0, item_id: str | None = None, encrypted: str = "opaque"
 ) -> list[Event]:
+    """A thought, by its summary."""
     item_id = item_id or f"rs_{index}"
     item = {"type": "reasoning", "id": item_id}
     place = {"item_id": item_id, "output_index": index, "summary_index": 0}
@@ -92,6 +94,7 @@ def ev_function_call(
 
 
 def ev_custom_tool_call(call_id: str, name: str, text: str, *, index: int = 0) -> list[Event]:
+    """A call of a freeform tool, such as `apply_patch`."""
     item_id = f"ctc_{call_id}"
     item = {"type": "custom_tool_call", "id": item_id, "call_id": call_id, "name": name}
     place = {"item_id": item_id, "output_index": index}
@@ -106,6 +109,7 @@ def ev_custom_tool_call(call_id: str, name: str, text: str, *, index: int = 0) -
 def ev_local_shell_call(
     call_id: str, command: Iterable[str], *, index: int = 0, **action: Any
 ) -> list[Event]:
+    """A call of OpenAI's own shell tool."""
     item: Event = {
         "type": "local_shell_call",
         "id": f"lsh_{call_id}",
@@ -117,6 +121,7 @@ def ev_local_shell_call(
 
 
 def ev_web_search_call(query: str, *, index: int = 0, item_id: str = "ws_1") -> list[Event]:
+    """A search that the provider has done."""
     action = {"type": "search", "query": query}
     item = {"type": "web_search_call", "id": item_id, "status": "completed", "action": action}
     return [
@@ -141,12 +146,14 @@ def ev_completed(
 
 
 def ev_failed(code: str, message: str) -> Event:
+    """The end of a response that failed."""
     error = {"code": code, "message": message}
     body = {"id": "resp_1", "object": "response", "status": "failed", "error": error}
     return {"type": "response.failed", "response": body}
 
 
 def ev_incomplete(reason: str = "max_output_tokens") -> Event:
+    """The end of a response that broke off, such as at the limit of its tokens."""
     details = {"reason": reason}
     body = {"id": "resp_1", "status": "incomplete", "incomplete_details": details}
     return {"type": "response.incomplete", "response": {**body, "object": "response"}}

@@ -1,92 +1,46 @@
 """A loopback server that answers requests to a model from a script, and watches them.
 
-The path decides which API it speaks: `…/responses`, `…/chat/completions` (Chat Completions) or `…/messages`
-(Anthropic). The same script is played in each: events of the Responses API are translated, others go out as they are.
-
-Every request is checked by `Rules`: calls have one output each, and a request begins with the one before it of the same
-thread. What breaks this is answered with status 400, and raised when the server is closed.
+What breaks the rules of `ScriptedModel` is raised when the server is closed.
 """
 
 import contextlib
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self, TypeAlias, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, Self, cast
 
-from codex_py.testing.apis import AnthropicApi, ChatApi, ResponsesApi
-from codex_py.testing.reply import Part, Pause, RenderedReply, Reply
-from codex_py.testing.request import RecordedRequest, read_request
-from codex_py.testing.rules import Refusal, Rules, prefix_problem
+from codex_py.testing.request import read_request
+from codex_py.testing.script import Script, ScriptedModel
+
+__all__ = ["Script", "ScriptedServer"]
 
 _IDLE_S = 60.0
 """A silent connection is closed after this time: a test should fail rather than hang."""
 
-Script: TypeAlias = Sequence[Part] | bytes | Reply | Callable[[RecordedRequest], "Script"]
-"""One reply. Bytes are a whole stream; a function may look at the request, and wait."""
 
-
-class ScriptedServer:
-    """Plays one reply of the script for each POST, in order. Use it as a context manager.
+class ScriptedServer(ScriptedModel):
+    """Serves the script on 127.0.0.1. Use it as a context manager.
 
     It serves every connection in its own thread and keeps connections alive. It answers a handshake for a
     WebSocket with 426, so that Codex continues over HTTP at once.
-
-    Attributes:
-        requests: the POSTs that have come in, oldest first.
-        violations: the broken rules, one sentence each.
     """
 
-    def __init__(
-        self,
-        script: Iterable[Script] = (),
-        *,
-        port: int = 0,
-        check_calls: bool = True,
-        check_prefix: bool = True,
-        rules: Rules | None = None,
-        models: Sequence[str] = (),
-        each_thread: bool = False,
-        watch: Callable[[RecordedRequest, str | None], None] | None = None,
-    ) -> None:
+    def __init__(self, script: Iterable[Script] = (), *, port: int = 0, **options: Any) -> None:
         """
         Args:
             port: 0 is a free one.
-            check_calls: refuse what the rules refuse.
-            check_prefix: turn it off where the history is replaced on purpose (compaction).
-            rules: other rules than those of this package.
-            models: the ids that `…/models` lists; without any there is no list.
-            each_thread: play the whole script for every thread, told apart by their
-                `prompt_cache_key` or header `thread-id`, instead of once.
-            watch: gets every POST as it comes, and what is wrong with it.
+            options: see `ScriptedModel`.
 
         Raises:
             OSError: the port is taken.
         """
-        self._script: list[RenderedReply | Callable[[RecordedRequest], Script]] = []
-        self._rules = rules or Rules()
-        self._check_calls = check_calls
-        self._check_prefix = check_prefix
-        self._models = {"data": [{"id": model, "object": "model"} for model in models]}
-        self._each_thread = each_thread
-        self._watch = watch
-        self._lock = threading.Lock()
-        self._played: dict[str, int] = {}
-        self._last: dict[tuple[str, ...], list[Any]] = {}
         self._connections: set[socket.socket] = set()
-        self._pauses: list[Pause] = []
         self._listener = socket.create_server(("127.0.0.1", port), backlog=128)
         self._acceptor = threading.Thread(target=self._accept, daemon=True)
-        self.requests: list[RecordedRequest] = []
-        self.violations: list[str] = []
         self.port: int = self._listener.getsockname()[1]
-        self._responses = ResponsesApi()
-        self._apis: Sequence[ResponsesApi] = (
-            self._responses,
-            ChatApi(),
-            AnthropicApi(secret=str(self.port)),
-        )
-        self.add(*script)
+        self.secret = str(self.port)
+        super().__init__(script, **options)
 
     @property
     def base_url(self) -> str:
@@ -119,13 +73,8 @@ class ScriptedServer:
             ]
         )
 
-    def add(self, *replies: Script) -> None:
-        """Lengthen the script, also while the server runs."""
-        ready = [reply if callable(reply) else self._rendered(reply) for reply in replies]
-        with self._lock:
-            self._script += ready
-
     def start(self) -> None:
+        """Serve, until `close`."""
         self._acceptor.start()
 
     def close(self) -> None:
@@ -183,77 +132,6 @@ class ScriptedServer:
         finally:
             with self._lock:
                 self._connections.discard(connection)
-
-    def _reply(self, request: RecordedRequest) -> RenderedReply:
-        path = request.path.partition("?")[0]
-        api = next((api for api in self._apis if path.endswith(api.path)), None)
-        errors = api or self._responses
-        if request.method == "GET" and path.endswith("/models") and self._models["data"]:
-            return RenderedReply(Reply(body=json.dumps(self._models).encode()))
-        if request.method != "POST":
-            upgrade = "upgrade" in request.headers
-            status, message = (426, "no WebSockets here") if upgrade else (404, "nothing here")
-            return _error(errors, status, message)
-        with self._lock:
-            self.requests.append(request)
-            try:
-                problem = self._problem(request, api)
-                if problem is not None:
-                    self.violations.append(f"request {len(self.requests)}: {problem}")
-            except Refusal as refusal:
-                problem = str(refusal)
-            if self._watch is not None:
-                self._watch(request, problem)
-            if problem is not None:
-                return _error(errors, 400, problem)
-            thread = request.thread if self._each_thread else ""
-            place = self._played.get(thread, 0)
-            if place == len(self._script):
-                return _error(errors, 500, "the script is at its end")
-            self._played[thread] = place + 1
-            script = self._script[place]
-        while not isinstance(script, RenderedReply):
-            answer = script(request)
-            script = answer if callable(answer) else self._rendered(answer)
-        with self._lock:
-            self._pauses += script.pauses
-        if api is None or api is self._responses:
-            return script
-        try:
-            reply = api.reply(script.reply, request.body)
-        except ValueError as error:
-            with self._lock:
-                self.violations.append(f"reply to request {len(self.requests)}: {error}")
-            return _error(errors, 500, str(error))
-        self._rules.answered(b"".join(part for part in reply.events if isinstance(part, bytes)))
-        return RenderedReply(reply)
-
-    def _problem(self, request: RecordedRequest, api: ResponsesApi | None) -> str | None:
-        if api is None or not (self._check_calls or self._check_prefix):
-            return None
-        try:
-            body = request.fields
-            if self._check_calls:
-                self._rules.check(request)
-            if not self._check_prefix:
-                return None
-            prefix = list(self._rules.prefix(request))
-        except ValueError as error:
-            return str(error)
-        # Providers cache for each model, and so each may get a history of its own.
-        place = (request.path, str(body.get("model")), request.thread)
-        before = self._last.get(place, [])
-        self._last[place] = prefix
-        return prefix_problem(before, prefix)
-
-    def _rendered(self, script: Sequence[Part] | bytes | Reply) -> RenderedReply:
-        if isinstance(script, bytes):
-            script = [script]
-        return RenderedReply(script if isinstance(script, Reply) else Reply(events=script))
-
-
-def _error(api: ResponsesApi, status: int, message: str) -> RenderedReply:
-    return RenderedReply(Reply(status=status, body=api.error(status, message)))
 
 
 def _toml(value: object) -> str:

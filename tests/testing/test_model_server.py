@@ -32,14 +32,14 @@ def test_a_script_is_served_to_each_thread_until_interrupted(tmp_path: Path):
     port = urlsplit(base_url).port
     for thread in "ab":
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-        body = {"input": [{"role": "user"}], "prompt_cache_key": thread}
+        body = {"input": [{"role": "user"}], "prompt_cache_key": thread, "stream": True}
         connection.request("POST", "/v1/responses", json.dumps(body))
         assert b"Hello." in connection.getresponse().read()
         connection.close()
     program.send_signal(signal.SIGINT)
     _, err = program.communicate(timeout=10)
     assert program.returncode == 130
-    assert err == "POST /v1/responses, 54 bytes, 1 items, the last: user\n" * 2
+    assert err == "POST /v1/responses, 70 bytes, 1 items, the last: user\n" * 2
 
 
 def test_a_script_that_cannot_be_read_is_an_error(
@@ -80,10 +80,10 @@ def test_a_script_is_served_in_any_api(tmp_path: Path):
     assert provider["wire_api"] == "text"
     port = urlsplit(provider["base_url"]).port
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    body = {"messages": [{"role": "user", "content": "go"}]}
+    body = {"messages": [{"role": "user", "content": "go"}], "stream": True}
     connection.request("POST", "/v1/chat/completions", json.dumps(body))
     assert b"[DONE]" in connection.getresponse().read()
     connection.close()
     program.send_signal(signal.SIGINT)
     _, err = program.communicate(timeout=10)
-    assert err == "POST /v1/chat/completions, 49 bytes, 1 messages, the last: user\n"
+    assert err == "POST /v1/chat/completions, 65 bytes, 1 messages, the last: user\n"

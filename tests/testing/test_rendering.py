@@ -333,7 +333,11 @@ def test_a_model_without_tools_writes_its_calls():
     with ScriptedServer([TEXT_CALLS] * 3, text_tools=True) as server:
         chunks = data(post(server, "chat", without_tools(chat(user("go"))))[1])
         blocks = data(post(server, "anthropic", without_tools(anthropic(user("go"))))[1])
-        announced: Event = {"input": [], "instructions": '<tool_0a1b2c3d name="NAME">'}
+        announced: Event = {
+            "input": [],
+            "instructions": '<tool_0a1b2c3d name="NAME">',
+            "stream": True,
+        }
         items = post(server, "responses", announced)[1]
     assert "".join(delta.get("content", "") for delta in deltas(chunks)) == AS_TEXT
     assert chunks[-2]["choices"][0]["finish_reason"] == "stop"

@@ -193,3 +193,42 @@ def test_the_sdks_raise_a_broken_rule(anthropic: Any):
         pass
     with pytest.raises(AssertionError, match="first message"):
         server.close()
+
+
+def test_openai_reads_a_whole_response(openai: Any) -> None:
+    with ScriptedServer([ANSWER]) as server, openai_client(server) as client:
+        response = client.responses.create(model="m", input=[])
+    assert response.output_text == "Hello there."
+    assert [item.type for item in response.output][-1] == "custom_tool_call"
+    assert response.usage.total_tokens == 16
+
+
+def test_openai_reads_a_whole_completion(openai: Any) -> None:
+    with ScriptedServer([ANSWER]) as server, openai_client(server) as client:
+        completion = client.chat.completions.create(model="m", messages=[ASKED], stream=False)
+    (choice,) = completion.choices
+    assert (choice.message.role, choice.message.content) == ("assistant", "Hello there.")
+    assert choice.finish_reason == "tool_calls"
+    first, second, _ = choice.message.tool_calls
+    assert (first.id, first.function.arguments) == ("call_1", '{"cmd": "ls"}')
+    assert (second.type, second.function.name) == ("function", "shell")
+    assert completion.usage.prompt_tokens_details.cached_tokens == 4
+
+
+def test_anthropic_reads_a_whole_message(anthropic: Any) -> None:
+    with ScriptedServer([ANSWER]) as server, anthropic_client(server) as client:
+        message = client.messages.create(model="m", max_tokens=9, messages=[ASKED])
+    thinking, text, first, second, _ = message.content
+    assert (thinking.thinking, text.text) == ("Look first.", "Hello there.")
+    assert thinking.signature
+    assert (first.id, first.input, second.input) == ("call_1", {"cmd": "ls"}, {"cmd": "pwd"})
+    assert (message.stop_reason, message.usage.output_tokens) == ("tool_use", 7)
+
+
+def test_an_error_in_a_stream_is_one_of_http_without_it(openai: Any, anthropic: Any) -> None:
+    failure = ev_failed("server_error", "oh")
+    with ScriptedServer([says(failure)] * 2) as server:
+        with openai_client(server) as client, pytest.raises(openai.InternalServerError):
+            client.chat.completions.create(model="m", messages=[ASKED])
+        with anthropic_client(server) as client, pytest.raises(anthropic.InternalServerError):
+            client.messages.create(model="m", max_tokens=9, messages=[ASKED])

@@ -31,7 +31,7 @@ def connect(server: ScriptedServer) -> http.client.HTTPConnection:
 
 
 def send(connection: http.client.HTTPConnection, *items: Any, thread: str = "t") -> None:
-    body = json.dumps({"input": list(items), "prompt_cache_key": thread})
+    body = json.dumps({"input": list(items), "prompt_cache_key": thread, "stream": True})
     connection.request("POST", "/v1/responses", body, {"X-Trace": "1"})
 
 
@@ -47,7 +47,7 @@ def post(server: ScriptedServer, *items: Any, thread: str = "t") -> tuple[int, b
 def raw_answer(server: ScriptedServer) -> bytes:
     """All bytes that are sent, until the server closes the connection."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
-        body = b'{"input":[]}'
+        body = b'{"input":[],"stream":true}'
         head = f"POST /v1/responses HTTP/1.1\r\ncontent-length: {len(body)}\r\n\r\n"
         connection.sendall(head.encode() + body)
         with connection.makefile("rb") as reader:
@@ -72,7 +72,7 @@ def test_requests_are_recorded():
     first, second = server.requests
     assert (first.method, first.path) == ("POST", "/v1/responses")
     assert first.headers["x-trace"] == "1"
-    assert first.body == {"input": [CALL, OUTPUT], "prompt_cache_key": "t"}
+    assert first.body == {"input": [CALL, OUTPUT], "prompt_cache_key": "t", "stream": True}
     assert second.output("a") == "done"
     assert first.received_s < second.received_s
     with pytest.raises(LookupError, match="'b'"):

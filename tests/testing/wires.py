@@ -44,7 +44,8 @@ def chat(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 def anthropic(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
     tools = [{"name": "shell", "description": "", "input_schema": {"type": "object"}}]
-    return {"model": "m", "max_tokens": 8, "messages": [*messages], "tools": tools, **fields}
+    body = {"model": "m", "max_tokens": 8, "stream": True, "messages": [*messages], "tools": tools}
+    return {**body, **fields}
 
 
 def without_tools(body: dict[str, Any]) -> dict[str, Any]:

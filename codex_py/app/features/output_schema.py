@@ -7,6 +7,7 @@ from typing import Any
 
 from codex_py.errors import CodexError, ExitCode
 from codex_py.protocol.extension import Extension, Thread, TurnStart, TurnStop
+from codex_py.protocol.output_model import ModelSchema
 from codex_py.protocol.prompts import Note
 
 _ONCE_MORE = (
@@ -22,9 +23,13 @@ def output_schema(thread: Thread) -> Extension:
     @asynccontextmanager
     async def around_turn(turn: TurnStart) -> AsyncGenerator[None]:
         nonlocal violation
-        violation = (
-            None if turn.output_schema is None else _schemas().answer_check(turn.output_schema)
-        )
+        match turn.output_schema:
+            case None:
+                violation = None
+            case ModelSchema() as schema:
+                violation = schema.violation
+            case schema:
+                violation = _schemas().answer_check(schema)
         yield
 
     async def before_stop(stop: TurnStop) -> Note | None:

@@ -20,7 +20,7 @@ class ChatStream(Rendering):
         super().__init__()
         self._model = request.get("model")
         options: Mapping[str, Any] = request.get("stream_options") or {}
-        self._with_usage = bool(options.get("include_usage"))
+        self._with_usage = bool(options.get("include_usage")) or not request.get("stream")
         self._response_id = ""
 
     def render(self, event: Event) -> bytes:

@@ -1,12 +1,8 @@
 """Calls of Python functions that a library user passes as tools."""
 
 import asyncio
-import contextvars
 import inspect
-import threading
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from pydantic_core import to_jsonable_python
@@ -22,6 +18,7 @@ from codex_py.tools.mcp.item import mcp_item, replay_server_call
 from codex_py.tools.mcp.output import content_parts
 from codex_py.tools.python.arguments import FunctionArguments, arguments_model, takes_none
 from codex_py.tools.python.function import PythonFunction
+from codex_py.tools.python.threads import failure, in_thread
 from codex_py.tools.truncate import truncate_output
 
 _SERVER: Final = "python"
@@ -91,10 +88,10 @@ class PythonTool:
             if inspect.iscoroutinefunction(function):
                 result: Any = function(**arguments)
             else:
-                result = await _in_thread(lambda: _content(function(**arguments)))
+                result = await in_thread(lambda: _content(function(**arguments)))
             if inspect.isawaitable(result):
                 returned = await result
-                result = await _in_thread(lambda: _content(returned))
+                result = await in_thread(lambda: _content(returned))
             return result
         except (CodexError, ToolError):
             raise
@@ -102,40 +99,9 @@ class PythonTool:
             if task is not None and task.cancelling():
                 raise
             # The function itself was cancelled, not the call.
-            raise _failure(error) from error
+            raise failure(error) from error
         except (Exception, SystemExit) as error:
-            raise _failure(error) from error
-
-
-async def _in_thread(function: Callable[[], Any]) -> Any:
-    """Call a function in a daemon thread: it cannot fill the pool of the loop, and the program can exit before it
-    ends."""
-    # Not the exception itself: a future takes no StopIteration.
-    ended: Future[tuple[Any, BaseException | None]] = Future()
-    # The function ends, even if nobody waits for it any more.
-    ended.set_running_or_notify_cancel()
-    variables = contextvars.copy_context()
-
-    def run() -> None:
-        try:
-            outcome = (variables.run(function), None)
-        except BaseException as error:  # noqa: BLE001 (it is raised in the task)
-            outcome = (None, error)
-        ended.set_result(outcome)
-
-    threading.Thread(target=run, daemon=True).start()
-    result, error = await asyncio.wrap_future(ended)
-    if isinstance(error, KeyboardInterrupt):
-        # Not a Ctrl-C, which arrives in the main thread alone. In a task it would end the loop.
-        raise _failure(error) from error
-    if error is not None:
-        raise error
-    return result
-
-
-def _failure(error: BaseException) -> ToolError:
-    text = "".join(traceback.format_exception_only(error)).strip()
-    return ToolError(text, code="ToolFailed")
+            raise failure(error) from error
 
 
 def _content(result: Any) -> Any:

@@ -83,7 +83,8 @@ def tool(
     needs_approval: bool = False,
     parallel: bool = False,
 ) -> Any:
-    """Make a tool of a function, for `open_session(…, tools=[…])`. A bare function there has the default options.
+    """Make a tool of a function, for `Agent(tools=[…])` and `open_session(…, tools=[…])`. A bare function there has the
+    default options.
 
     The parameters are described by their types and by the docstring (a section `Args:`, or `:param name:`). The
     model's arguments are converted and checked before the call. The model gets a `str` as it is, `bytes` as an image
@@ -94,11 +95,19 @@ def tool(
     A coroutine function runs in the loop of the session, and is cancelled with the turn. Any other runs in a thread of
     its own, which cannot be cancelled: the turn ends without it.
 
+    >>> from codex_py import tool
+    >>> @tool(name="in_stock", parallel=True)
+    ... def stock(part: str) -> int:
+    ...     'How many of a part there are.'
+    ...     return 7
+    >>> stock.spec.description, stock.spec.parameters["properties"], stock("bolts")
+    ('How many of a part there are.', {'part': {'type': 'string'}}, 7)
+
     Args:
         function: a `PythonFunction` is returned unchanged.
         name: letters, digits, `_` and `-`, at most 64; that of the function if None.
         description: the docstring without the parameters if None.
-        needs_approval: ask the session's approver before each call. Without one, the calls are refused.
+        needs_approval: ask `approve`, or the session's approver, before each call. Without one, the calls are refused.
         parallel: a call may run concurrently with others; otherwise it runs alone.
 
     Raises:

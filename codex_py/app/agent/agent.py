@@ -1,0 +1,279 @@
+"""The library's front door: `Agent`."""
+
+import asyncio
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import wait
+from copy import copy
+from pathlib import Path
+from typing import Any, Generic, Self, TypeVar, overload
+
+import httpx
+
+from codex_py.app.agent.approval import Approve, Callback
+from codex_py.app.agent.conversation import AgentSetup, Conversation
+from codex_py.app.agent.loop_thread import LoopThread
+from codex_py.app.agent.result import OutputT, Result
+from codex_py.app.agent.stream import EventStream
+from codex_py.app.options import SessionOptions
+from codex_py.config.check import dotted, problems, suggestion
+from codex_py.core.session import Session
+from codex_py.errors import ConfigError, UsageError
+from codex_py.protocol.approval import SandboxMode
+from codex_py.protocol.extension import Feature
+from codex_py.protocol.output_model import ModelSchema, PydanticModel
+from codex_py.tools.python.function import tool
+
+_ModelT = TypeVar("_ModelT", bound=PydanticModel)
+
+
+class Agent(Generic[OutputT]):
+    """A conversation with a model that works in a folder: it reads files, runs commands and calls your functions.
+
+    The first prompt opens the conversation, and each further one goes on with it. `run`, `stream` and `close` belong to
+    one event loop; `run_sync` and `close_sync` need none, and work beside one that runs, as in a notebook. An agent
+    that nobody closes ends with its loop, with the program, or with the last reference to it.
+
+    >>> from codex_py import Agent
+    >>> from codex_py.testing import FakeModel
+    >>> agent = Agent(FakeModel("Hello.", "Still here."))  # a real one: Agent("gpt-5.5")
+    >>> agent.run_sync("Say hello").text
+    'Hello.'
+    >>> agent.run_sync("Are you there?").text
+    'Still here.'
+    """
+
+    def __init__(
+        self,
+        model: str | httpx.AsyncBaseTransport | None = None,
+        *,
+        cwd: Path | str = ".",
+        instructions: str | None = None,
+        tools: Sequence[Callable[..., Any]] = (),
+        output_type: type[OutputT] | None = None,
+        approve: Approve | None = None,
+        sandbox: SandboxMode | None = None,
+        extensions: Sequence[Feature] = (),
+        config: Mapping[str, Any] | None = None,
+        home: Path | str | None = None,
+        environment: Mapping[str, str] | None = None,
+        ephemeral: bool = False,
+        resume: str | None = None,
+    ) -> None:
+        """
+        Args:
+            model: `gpt-5.5`, `anthropic/claude-opus-5-5`; None: the configured one. A `FakeModel`, or another transport
+                of httpx, answers in place of a provider; without a `home`, nothing of the user's is then read or kept.
+            cwd: the folder to work in.
+            instructions: what the model is told besides the base prompt.
+            tools: Python functions that the model may call, see `tool`.
+            output_type: the pydantic model of every answer; see `run`.
+            approve: a function, plain or async, that decides on calls that need an approval: it takes an
+                `ApprovalRequest` and returns True or False, a `ReviewDecision` or a `Review`. A plain one is called in
+                a thread of its own. None: such calls are refused, and the model knows that nobody can be asked.
+            sandbox: what commands may touch: `read-only`, `workspace-write`, `danger-full-access`. None: as configured,
+                which is `read-only` unless the folder is trusted.
+            extensions: see `Extension`; the first is the outermost.
+            config: settings in the form of `config.toml`, over those of the files.
+            home: the folder in place of `$CODEX_HOME` or `~/.codex`; it is made if it is not there.
+            environment: variables for the configuration, the key and commands. None: those of the program.
+            ephemeral: keep no session file. No home is needed then.
+            resume: id or name of a conversation to go on with.
+
+        Raises:
+            ConfigError: there is no folder `cwd`, or a setting is unknown or wrong.
+            TypeError: a function cannot be a tool, `approve` takes other arguments, or `output_type` is no pydantic
+                model.
+        """
+        if output_type is not None:
+            ModelSchema(output_type)
+        if not Path(cwd).is_dir():
+            raise ConfigError(f"`cwd`: there is no folder {str(cwd)!r}")
+        transport = None if isinstance(model, str) else model
+        own = {
+            "model": model if isinstance(model, str) else None,
+            "developer_instructions": instructions,
+            "sandbox_mode": sandbox,
+        }
+        own = {key: value for key, value in own.items() if value is not None}
+        nobody = {"approval_policy": "never"} if approve is None else {}
+        setup = AgentSetup(
+            cwd=Path(cwd).absolute(),
+            settings=_checked({**nobody, **(config or {}), **own}),
+            home=None if home is None else Path(home).absolute(),
+            environment=None if environment is None else dict(environment),
+            parts={
+                "approver": None if approve is None else Callback(approve),
+                "extensions": tuple(extensions),
+                "tools": [tool(function) for function in tools],
+            },
+        )
+        is_kept = not ephemeral and (transport is None or home is not None)
+        options = SessionOptions(ephemeral=not is_kept, resume=resume, transport=transport)
+        self._cwd, self._output_type = setup.cwd, output_type
+        self._begin(Conversation(setup, options))
+
+    def _begin(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._thread: LoopThread | None = None
+        weakref.finalize(self, conversation.let_close)
+
+    @property
+    def session(self) -> Session | None:
+        """The open session, for what an agent has no method for; None before the first turn. For its own loop alone."""
+        return self._conversation.session
+
+    @property
+    def thread_id(self) -> str | None:
+        """The id of the conversation, for `resume`; None before the first turn."""
+        return None if self.session is None else self.session.thread_id
+
+    @overload
+    async def run(self, prompt: str, *, images: Sequence[Path | str] = ()) -> Result[OutputT]: ...
+    @overload
+    async def run(
+        self, prompt: str, *, images: Sequence[Path | str] = (), output_type: type[_ModelT]
+    ) -> Result[_ModelT]: ...
+    async def run(
+        self, prompt: str, *, images: Sequence[Path | str] = (), output_type: Any = None
+    ) -> Result[Any]:
+        """Run one turn to its end. Cancelling it interrupts the turn, and the conversation can go on.
+
+        >>> import asyncio
+        >>> from pydantic import BaseModel
+        >>> from codex_py import Agent
+        >>> from codex_py.testing import FakeModel
+        >>> class Rating(BaseModel):
+        ...     stars: int
+        >>> agent = Agent(FakeModel('{"stars": 5}'))
+        >>> asyncio.run(agent.run("Rate this repo", output_type=Rating)).output
+        Rating(stars=5)
+
+        Args:
+            images: files; paths are relative to the folder of the agent.
+            output_type: a pydantic model. The provider gets its JSON Schema; an answer that the model refuses is sent
+                back once, and `Result.output` is an instance.
+
+        Raises:
+            CodexError: the turn failed, or the conversation cannot be opened; the classes are in `codex_py.errors`.
+                If the turn failed, `error.result` is the `Result` with what it had brought.
+            RuntimeError: a turn runs, the agent is closed, or its conversation is in another event loop.
+        """
+        return await self._run(prompt, images, output_type, lambda _: None)
+
+    @overload
+    def run_sync(self, prompt: str, *, images: Sequence[Path | str] = ()) -> Result[OutputT]: ...
+    @overload
+    def run_sync(
+        self, prompt: str, *, images: Sequence[Path | str] = (), output_type: type[_ModelT]
+    ) -> Result[_ModelT]: ...
+    def run_sync(
+        self, prompt: str, *, images: Sequence[Path | str] = (), output_type: Any = None
+    ) -> Result[Any]:
+        """As `run`, for callers that do not await. The conversation, and async tools, run in a thread of their own.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C interrupted the turn.
+        """
+        if self._thread is None:
+            self._thread = LoopThread()
+            weakref.finalize(self, self._thread.close)
+        work = self._run(prompt, images, output_type, lambda _: None)
+        future = asyncio.run_coroutine_threadsafe(work, self._thread.loop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            self.interrupt()
+            wait([future])
+            raise
+
+    @overload
+    def stream(self, prompt: str, *, images: Sequence[Path | str] = ()) -> EventStream[OutputT]: ...
+    @overload
+    def stream(
+        self, prompt: str, *, images: Sequence[Path | str] = (), output_type: type[_ModelT]
+    ) -> EventStream[_ModelT]: ...
+    def stream(
+        self, prompt: str, *, images: Sequence[Path | str] = (), output_type: Any = None
+    ) -> EventStream[Any]:
+        """Run one turn, and follow it: `async for event in agent.stream("…")`. See `EventStream`.
+
+        Arguments and errors are those of `run`. `event_json(event)` is the JSON form of an event.
+        """
+        return EventStream(
+            lambda tell: self._run(prompt, images, output_type, tell), self._conversation.leave
+        )
+
+    def steer(self, prompt: str, *, images: Sequence[Path | str] = ()) -> bool:
+        """Tell the model something while a turn runs: it goes out with the next request of the turn.
+
+        False if no turn runs, or the turn has sent its last request; then `run` it.
+
+        Raises:
+            UsageError: there is no such image.
+        """
+        return self.session is not None and self.session.steer(prompt, images=self._files(images))
+
+    def interrupt(self) -> None:
+        """End the turn that runs, if one does: its `run` raises `TurnAborted`. From any thread."""
+        self._conversation.interrupt()
+
+    def fork(self) -> Self:
+        """An agent with a copy of the conversation so far, which goes on by itself.
+
+        Raises:
+            RuntimeError: a turn runs.
+        """
+        fork = copy(self)
+        fork._begin(self._conversation.copied())
+        return fork
+
+    async def close(self) -> None:
+        """End a turn that runs, the conversation, its processes and its connections."""
+        await self._conversation.close()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.close)
+
+    def close_sync(self) -> None:
+        """As `close`, for an agent of `run_sync`."""
+        self._conversation.is_closed = True
+        if self._thread is not None:
+            self._thread.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close_sync()
+
+    async def _run(
+        self,
+        prompt: str,
+        images: Sequence[Path | str],
+        output_type: Any,
+        tell: Callable[[Any], None],
+    ) -> Result[Any]:
+        output_type = output_type or self._output_type
+        return await self._conversation.run(prompt, self._files(images), output_type, tell)
+
+    def _files(self, images: Sequence[Path | str]) -> list[Path]:
+        files = [self._cwd / image for image in images]
+        for file in files:
+            if not file.is_file():
+                raise UsageError(f"there is no image {str(file)!r}")
+        return files
+
+
+def _checked(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    for problem in problems(settings):
+        text = f"config: `{dotted(problem.key)}` {problem.text}"
+        if problem.unknown and (near := suggestion(problem.key)):
+            text += f"; did you mean `{near}`?"
+        raise ConfigError(text, key=problem.key)
+    return settings

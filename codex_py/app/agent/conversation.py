@@ -1,0 +1,195 @@
+"""The conversation of an `Agent`: a session that is opened by its first turn."""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
+from dataclasses import replace
+from itertools import dropwhile
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any, TypeAlias, cast
+
+from codex_py.app.agent.result import Result
+from codex_py.app.hosted import HostedSession
+from codex_py.app.options import SessionOptions
+from codex_py.app.session import log_warnings, open_session
+from codex_py.config.config import load_config
+from codex_py.core.session import Session
+from codex_py.protocol.events import Event, ItemCompleted, TurnCompleted, TurnFailed
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.prompts import is_summary, user_prompt
+
+Tell: TypeAlias = Callable[[Event], None]
+
+
+@frozen(kw_only=True)
+class AgentSetup:
+    """How an agent opens its conversation."""
+
+    cwd: Path
+    """Absolute, as `home` is."""
+    settings: Mapping[str, Any]
+    """As in `config.toml`."""
+    home: Path | None
+    environment: Mapping[str, str] | None
+    parts: Mapping[str, Any]
+    """Further arguments of `open_session`."""
+
+    @asynccontextmanager
+    async def opened(self, sink: Tell, options: SessionOptions) -> AsyncGenerator[Session]:
+        """Raises what `load_config` and `open_session` raise."""
+        environment = dict(os.environ if self.environment is None else self.environment)
+        with ExitStack() as stack:
+            home = self.home
+            if home is None and options.transport is not None:
+                # Nothing of the user's changes what a test sees.
+                home = Path(mkdtemp(prefix="codex-py-"))
+                stack.callback(rmtree, home, ignore_errors=True)
+            if home is not None:
+                home.mkdir(mode=0o700, parents=True, exist_ok=True)
+                environment["CODEX_HOME"] = str(home)
+            config = load_config(cwd=self.cwd, environment=environment, flags=self.settings)
+            opening = open_session(config, options, sink, environment=environment, **self.parts)
+            async with opening as session:
+                yield session
+
+
+class Conversation:
+    """The session knows nothing of its agent, so that it can end when nobody has the agent any more."""
+
+    def __init__(self, setup: AgentSetup, options: SessionOptions) -> None:
+        self.session: Session | None = None
+        self.is_closed = False
+        self._setup, self._options = setup, options
+        self._task: asyncio.Task[Any] | None = None
+        """Runs a turn."""
+        self._is_ending = False
+        self._hosted: HostedSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._listener: Tell | None = None
+        self._early: deque[Event] = deque(maxlen=1000)
+        """Events between turns; the next one tells them."""
+
+    async def run(
+        self, prompt: str, images: Sequence[Path], output_type: Any, tell: Tell
+    ) -> Result[Any]:
+        """See `Agent.run`."""
+        if self._task is not None and self._is_ending:
+            await asyncio.wait([self._task])
+        if self._task is not None:
+            raise RuntimeError("a turn of this agent runs; wait for its end, or `steer` it")
+        self._task, self._is_ending = asyncio.current_task(), False
+        seen: list[Event] = []
+
+        def listen(event: Event) -> None:
+            if event.type is not None:
+                seen.append(event)
+            tell(event)
+
+        try:
+            hosted, session = await self._opened()
+            self._listener = listen
+            while self._early:
+                listen(self._early.popleft())
+            before = session.token_usage.total
+            turn = session.run_turn(prompt, images=images, output_schema=output_type)
+            done = await hosted.run(turn)
+        finally:
+            self._task = self._listener = None
+        text = done.last_message or ""
+        is_typed = output_type is not None and done.error is None
+        output: Any = cast("Any", output_type).model_validate_json(text) if is_typed else text
+        ends = [each for each in seen if isinstance(each, TurnCompleted | TurnFailed)]
+        result: Result[Any] = Result(
+            text=text,
+            output=output if done.error is None else None,
+            usage=done.usage - before,
+            diff=ends[-1].diff,
+            items=tuple(each.item for each in seen if isinstance(each, ItemCompleted)),
+            denied=done.denied,
+            exit_code=done.exit_code,
+            error=done.error,
+        )
+        if done.error is not None:
+            done.error.result = result
+            raise done.error
+        return result
+
+    def interrupt(self) -> None:
+        """See `Agent.interrupt`."""
+        if (task := self._task) is not None:
+            self._is_ending = True
+            task.get_loop().call_soon_threadsafe(self._end, task)
+
+    def leave(self, task: asyncio.Task[Any]) -> None:
+        """Interrupt the turn that this task runs, or is about to run."""
+        if task is self._task:
+            self.interrupt()
+        else:
+            task.get_loop().call_soon_threadsafe(task.cancel)
+
+    def copied(self) -> "Conversation":
+        """One that goes on from here."""
+        if self._task is not None:
+            raise RuntimeError("a turn of this agent runs; fork it before or after the turn")
+        return Conversation(self._setup, self._continued(is_copy=True))
+
+    async def close(self) -> None:
+        self.is_closed = True
+        if self._hosted is not None and self._loop is asyncio.get_running_loop():
+            await self._hosted.close()
+
+    def let_close(self) -> None:
+        """Have the session closed by its loop, from any thread."""
+        if self._hosted is not None and self._loop is not None:
+            # A loop that is closed has ended the session.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._hosted.let_close)
+
+    def _end(self, task: asyncio.Task[Any]) -> None:
+        if task is self._task and self.session is not None and self.session.is_running:
+            self.session.abort()
+        else:
+            task.cancel()
+
+    async def _opened(self) -> tuple[HostedSession, Session]:
+        if self.is_closed:
+            raise RuntimeError("the agent is closed")
+        loop = asyncio.get_running_loop()
+        if self._loop is not None and self._loop.is_closed():
+            # With one `asyncio.run` for each prompt, the session ended with the loop.
+            self._options, self._hosted = self._continued(), None
+        if self._hosted is None:
+            self._loop = loop
+            self._hosted = HostedSession(self._setup.opened(self._tell, self._options))
+        if self._loop is not loop:
+            text = "the conversation of this agent is in another event loop, which runs"
+            raise RuntimeError(f"{text}: go on there, or with a `fork()`")
+        try:
+            self.session = await self._hosted.opened()
+        except Exception:
+            self._hosted = None
+            raise
+        return self._hosted, self.session
+
+    def _continued(self, *, is_copy: bool = False) -> SessionOptions:
+        """The options of a session that goes on from here."""
+        if (session := self.session) is None:
+            return self._options
+        if session.session_file is not None and not is_copy:
+            return replace(self._options, resume=session.thread_id)
+        # The context before the first prompt is made anew.
+        history = dropwhile(lambda item: not _is_said(item), session.items)
+        return replace(self._options, resume=None, history=tuple(history))
+
+    def _tell(self, event: Event) -> None:
+        log_warnings(event)
+        (self._listener or self._early.append)(event)
+
+
+def _is_said(item: EncodedItem) -> bool:
+    return is_summary(item) or user_prompt(item) is not None

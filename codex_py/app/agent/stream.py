@@ -1,0 +1,121 @@
+"""The events of one turn, as an async iterator."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final, Generic, Self
+
+from codex_py.app.agent.result import OutputT, Result
+from codex_py.errors import CodexError
+from codex_py.protocol.events import Event
+
+_MAX_WAITING: Final = 10_000
+"""Events that may wait for a reader. Beyond them, those that only show progress are left out."""
+
+
+class EventStream(Generic[OutputT]):
+    """The events of one turn as they happen; see `Agent.stream`. The turn begins with the loop.
+
+    The loop ends with the turn, and raises its `CodexError` if it failed. Leaving the loop early interrupts the turn;
+    `async with` waits for its end.
+
+    >>> import asyncio
+    >>> from codex_py import Agent, MessageDelta
+    >>> from codex_py.testing import FakeModel
+    >>> async def main():
+    ...     async with Agent(FakeModel("Hello.")).stream("Say hello") as stream:
+    ...         async for event in stream:
+    ...             if isinstance(event, MessageDelta):
+    ...                 print(event.delta, end="|")
+    ...         print(stream.result.text)
+    >>> asyncio.run(main())
+    He|ll|o.|Hello.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[Callable[[Event], None]], Awaitable[Result[OutputT]]],
+        leave: Callable[["asyncio.Task[Any]"], None],
+    ) -> None:
+        """`run` runs the turn, and tells its events. `leave` interrupts the task that does so."""
+        self._run, self._leave = run, leave
+        self._task: asyncio.Task[None] | None = None
+        self._waiting: deque[Event] = deque()
+        self._news = asyncio.Event()
+        self._result: Result[OutputT] | None = None
+        self._error: CodexError | None = None
+
+    @property
+    def result(self) -> Result[OutputT]:
+        """What the turn brought. If it failed or was interrupted, what it had brought by then, with an `error`.
+
+        Raises:
+            RuntimeError: the turn has not ended, or never began.
+        """
+        if self._result is None:
+            raise RuntimeError(
+                "the turn has not ended; read its events, or `await stream.aclose()`"
+            )
+        return self._result
+
+    async def aclose(self) -> None:
+        """Interrupt the turn if it runs, and wait for its end."""
+        if self._task is not None:
+            self.leave()
+            await asyncio.wait([self._task])
+
+    def leave(self) -> None:
+        """Interrupt the turn if it runs."""
+        if self._task is not None and not self._task.done():
+            self._leave(self._task)
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        if self._task is None:
+            self._task = asyncio.create_task(self._work())
+            self._task.add_done_callback(lambda _: self._news.set())
+        return _Events(self)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def next(self) -> Event:
+        """The next event. Raises `StopAsyncIteration` when the turn has ended, or the error that it failed with."""
+        assert self._task is not None
+        while not self._waiting:
+            if self._task.done():
+                self._task.result()
+                raise self._error or StopAsyncIteration
+            self._news.clear()
+            await self._news.wait()
+        return self._waiting.popleft()
+
+    async def _work(self) -> None:
+        try:
+            self._result = await self._run(self._tell)
+        except CodexError as error:
+            # It is raised behind the last event.
+            self._error, self._result = error, error.result
+
+    def _tell(self, event: Event) -> None:
+        if event.type is not None or len(self._waiting) < _MAX_WAITING:
+            self._waiting.append(event)
+            self._news.set()
+
+
+class _Events(AsyncIterator[Event]):
+    """A loop alone has it, so that it is deleted when the loop is left."""
+
+    def __init__(self, stream: EventStream[Any]) -> None:
+        self._stream = stream
+
+    async def __anext__(self) -> Event:
+        return await self._stream.next()
+
+    def __del__(self) -> None:
+        # The event loop may be closed.
+        with suppress(RuntimeError):
+            self._stream.leave()

@@ -1,0 +1,103 @@
+"""A scripted model in the process of the test, for `Agent(FakeModel(…))`."""
+
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import partial
+from itertools import count
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import httpx
+
+from codex_py.testing.events import (
+    Event,
+    ev_completed,
+    ev_created,
+    ev_function_call,
+    ev_message,
+    sse,
+)
+from codex_py.testing.reply import Pause, RenderedReply, Reply
+from codex_py.testing.request import RecordedRequest
+from codex_py.testing.script import Script, ScriptedModel
+from codex_py.tools.python.threads import in_thread
+
+_PIECES = 3
+"""Deltas of a text."""
+_PAUSE_S = 60.0
+
+
+class Call(NamedTuple):
+    """See `call`."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+def call(name: str, /, **arguments: Any) -> Call:
+    """A call of a tool, for a `FakeModel`: `call("exec_command", cmd="ls")`."""
+    return Call(name, arguments)
+
+
+Line: TypeAlias = str | Call
+
+
+class FakeModel(ScriptedModel, httpx.AsyncBaseTransport):
+    """A model that plays a script, without a network, a key or a home: `Agent(FakeModel("Hello."))`.
+
+    Each argument is one response: a text, a `call`, several of them in a list, or whatever a `ScriptedServer` takes,
+    such as `Reply(status=429)` or a function of the request. `requests` has what the model was sent. A request behind
+    the last response fails with the status 400, and so does one that breaks the rules of `ScriptedModel`.
+
+    >>> from codex_py import Agent
+    >>> from codex_py.testing import FakeModel, call
+    >>> def stock(part: str) -> int:
+    ...     return 7
+    >>> model = FakeModel(call("stock", part="bolts"), "Seven.")
+    >>> Agent(model, tools=[stock]).run_sync("How many bolts?").text
+    'Seven.'
+    >>> model.requests[1].output("call_1")
+    '7'
+    """
+
+    end_status = 400
+
+    def __init__(self, *replies: Line | list[Line] | Script, **options: Any) -> None:
+        """`options`: see `ScriptedModel`."""
+        self._call_ids = (f"call_{number}" for number in count(1))
+        super().__init__(cast("Sequence[Script]", replies), **options)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        path = request.url.raw_path.decode()
+        raw = await request.aread()
+        recorded = RecordedRequest(request.method, path, headers, raw, time.monotonic())
+        reply = self._reply(recorded).reply
+        kind = "text/event-stream" if reply.body is None else "application/json"
+        headers = {"content-type": kind, **reply.headers}
+        return httpx.Response(reply.status, headers=headers, content=_body(reply))
+
+    def _rendered(self, script: object) -> RenderedReply:
+        lines = [script] if isinstance(script, str | Call) else script
+        if isinstance(lines, list) and lines and isinstance(lines[0], str | Call):
+            said = [self._events(line, n) for n, line in enumerate(cast("list[Line]", lines))]
+            script = [ev_created(), *(event for events in said for event in events), ev_completed()]
+        return super()._rendered(cast("Any", script))
+
+    def _events(self, line: Line, index: int) -> list[Event]:
+        if isinstance(line, str):
+            return ev_message(line, index=index, pieces=_PIECES)
+        return ev_function_call(next(self._call_ids), line.name, line.arguments, index=index)
+
+
+async def _body(reply: Reply) -> AsyncGenerator[bytes]:
+    if reply.body is not None:
+        yield reply.body
+        return
+    for part in reply.events:
+        if isinstance(part, Pause):
+            part.reached.set()
+            await in_thread(partial(part.until.wait, _PAUSE_S))
+        else:
+            yield part if isinstance(part, bytes) else sse([part])
+    if reply.cut:
+        raise httpx.ReadError("the script drops the connection")

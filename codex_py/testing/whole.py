@@ -1,0 +1,89 @@
+"""Streamed answers in one piece, for clients that ask with `stream=false`."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, cast
+
+from codex_py.testing.events import Event, sse
+from codex_py.testing.reply import Pause, Reply
+
+
+def whole_reply(reply: Reply, path: str) -> Reply:
+    """The reply as one JSON object of the API that is served at the end of this path. An error of the stream becomes
+    one of HTTP, and pauses are left out. What is no stream of that API goes out as it is."""
+    if reply.body is not None or reply.cut:
+        return reply
+    parts = [part for part in reply.events if not isinstance(part, Pause)]
+    stream = b"".join(part if isinstance(part, bytes) else sse([part]) for part in parts)
+    lines = [line[5:].strip() for line in stream.splitlines() if line.startswith(b"data:")]
+    try:
+        events: list[Event] = [json.loads(line) for line in lines if line != b"[DONE]"]
+    except ValueError:
+        return reply
+    failure = next((event for event in events if "error" in (event.get("type"), *event)), None)
+    if failure is not None:
+        body = failure if "error" in failure else {"error": failure}
+        return replace(reply, status=500, body=json.dumps(body).encode())
+    return replace(reply, body=json.dumps(_WHOLE[path](events)).encode())
+
+
+def _response(events: Sequence[Event]) -> Event:
+    done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
+    responses = [event["response"] for event in events if "response" in event]
+    response: Event = responses[-1] if responses else {}
+    return {**response, "output": response.get("output") or done}
+
+
+def _completion(chunks: Sequence[Event]) -> Event:
+    message: Event = {"role": "assistant", "content": None}
+    calls: dict[int, Event] = {}
+    finish = usage = None
+    for chunk in chunks:
+        usage = chunk.get("usage") or usage
+        for choice in chunk["choices"]:
+            finish = choice["finish_reason"] or finish
+            for part in choice["delta"].pop("tool_calls", ()):
+                _add(calls.setdefault(part.pop("index"), {}), part)
+            _add(message, {**choice["delta"], "role": ""})
+    if calls:
+        message["tool_calls"] = list(calls.values())
+    first = chunks[0] if chunks else {}
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    return {**first, "object": "chat.completion", "choices": [choice], "usage": usage}
+
+
+def _message(events: Sequence[Event]) -> Event:
+    message: Event = {}
+    for event in events:
+        match event:
+            case {"type": "message_start"}:
+                message = {**event["message"], "content": []}
+            case {"type": "content_block_start"}:
+                message["content"].append(event["content_block"])
+            case {"type": "content_block_delta"}:
+                _add(message["content"][-1], {**event["delta"], "type": ""})
+            case {"type": "content_block_stop"}:
+                if (arguments := message["content"][-1].pop("partial_json", None)) is not None:
+                    message["content"][-1]["input"] = json.loads(arguments or "{}")
+            case {"type": "message_delta"}:
+                message |= {**event["delta"], "usage": {**message["usage"], **event["usage"]}}
+            case _:
+                pass
+    return message
+
+
+def _add(whole: Event, delta: Mapping[str, Any]) -> None:
+    """Append the texts of a delta to those that are there."""
+    for name, value in delta.items():
+        if isinstance(value, dict):
+            _add(whole.setdefault(name, {}), cast("Event", value))
+        elif isinstance(value, str):
+            whole[name] = (whole.get(name) or "") + value
+
+
+_WHOLE: Final[Mapping[str, Callable[[Sequence[Event]], Event]]] = {
+    "/responses": _response,
+    "/chat/completions": _completion,
+    "/messages": _message,
+}

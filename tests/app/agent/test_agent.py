@@ -1,0 +1,632 @@
+"""The front door of the library, with a fake model."""
+
+import asyncio
+import gc
+import io
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field, field_validator
+
+from codex_py import (
+    Agent,
+    ApprovalRequest,
+    CodexError,
+    Event,
+    EventStream,
+    Extension,
+    Feature,
+    ItemStarted,
+    MessageDelta,
+    Review,
+    ReviewDecision,
+    Thread,
+    TurnAborted,
+    event_json,
+    tool,
+)
+from codex_py.errors import ConfigError, UsageError
+from codex_py.protocol.event_items import CommandExecution
+from codex_py.testing import FakeModel, Pause, Reply, call, ev_completed, ev_created, ev_message
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
+    "0000000d49444154789c6360000002000100ffff03000006000557bfabd40000000049454e44ae426082"
+)
+
+
+class Rating(BaseModel):
+    stars: int
+    why: str = Field(default="", description="One sentence.")
+
+    @field_validator("stars")
+    @classmethod
+    def _at_most_five(cls, stars: int) -> int:
+        if stars > 5:
+            raise ValueError("five is the most")
+        return stars
+
+
+@pytest.fixture(autouse=True)
+def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+def prompts(model: FakeModel) -> list[str]:
+    """The texts of the user in the last request."""
+    items = [item for item in model.requests[-1].input if item.get("role") == "user"]
+    return [part.get("text", "") for item in items for part in item["content"]]
+
+
+def test_an_answer_takes_three_lines_sync_and_async() -> None:
+    assert Agent(FakeModel("Hello.")).run_sync("Say hello").text == "Hello."
+    assert asyncio.run(Agent(FakeModel("Hello.")).run("Say hello")).text == "Hello."
+
+
+def test_a_conversation_goes_on_with_each_prompt() -> None:
+    model = FakeModel("one", "two")
+
+    async def main() -> None:
+        async with Agent(model) as agent:
+            assert agent.thread_id is None
+            await agent.run("first")
+            thread = agent.thread_id
+            assert (await agent.run("second")).text == "two"
+            assert agent.thread_id == thread is not None
+        with pytest.raises(RuntimeError, match="the agent is closed"):
+            await agent.run("third")
+
+    asyncio.run(main())
+    assert prompts(model)[-2:] == ["first", "second"]
+
+
+def test_it_goes_on_in_another_event_loop_when_the_first_has_ended(tmp_path: Path) -> None:
+    for home in (None, tmp_path / "own"):
+        model = FakeModel("one", "two", "three")
+        agent = Agent(model, home=home)
+        assert asyncio.run(agent.run("first")).text == "one"
+        assert asyncio.run(agent.run("second")).text == "two"
+        assert agent.run_sync("third").text == "three"
+        assert prompts(model)[-3:] == ["first", "second", "third"]
+
+
+def test_it_cannot_be_in_two_loops_that_run() -> None:
+    agent = Agent(FakeModel("one"))
+    agent.run_sync("first")
+    with pytest.raises(RuntimeError, match="is in another event loop"):
+        asyncio.run(agent.run("second"))
+
+
+def test_the_sync_form_works_inside_a_running_loop() -> None:
+    async def cell() -> str:
+        return Agent(FakeModel("Hello.")).run_sync("Say hello").text
+
+    assert asyncio.run(cell()) == "Hello."
+
+
+def test_an_agent_is_used_in_the_cells_of_a_notebook() -> None:
+    loop = asyncio.new_event_loop()
+    agent = Agent(FakeModel("one", "two"))
+    assert loop.run_until_complete(agent.run("first")).text == "one"
+    assert loop.run_until_complete(agent.run("second")).text == "two"
+    loop.run_until_complete(agent.close())
+    loop.close()
+
+
+def test_a_function_is_a_tool() -> None:
+    def stock(part: str) -> dict[str, int]:
+        """How many of a part there are."""
+        return {part: 7}
+
+    model = FakeModel(call("stock", part="bolts"), "Seven.")
+    result = Agent(model, tools=[stock]).run_sync("How many bolts?")
+    assert result.text == "Seven."
+    assert model.requests[1].output("call_1") == '{"bolts":7}'
+    assert [item.type for item in result.items] == ["mcp_tool_call", "agent_message"]
+
+
+def test_the_result_has_what_the_turn_brought(tmp_path: Path) -> None:
+    patch = "*** Begin Patch\n*** Add File: new.txt\n+hello\n*** End Patch"
+    model = FakeModel(call("apply_patch", input=patch), "done", "again")
+    agent = Agent(model, sandbox="danger-full-access")
+    result = agent.run_sync("go")
+    assert (tmp_path / "new.txt").read_text(encoding="utf-8") == "hello\n"
+    assert result.diff is not None
+    assert "+hello" in result.diff
+    assert (result.usage.input_tokens, result.exit_code, result.denied) == (200, 0, False)
+    assert agent.run_sync("more").usage.input_tokens == 100
+
+
+def test_an_answer_is_returned_as_the_model_that_was_asked_for() -> None:
+    model = FakeModel('{"stars": 9, "why": ""}', '{"stars": 4, "why": "good"}')
+    result = Agent(model, output_type=Rating).run_sync("Rate it")
+    assert result.output == Rating(stars=4, why="good")
+    note = model.requests[1].input[-1]["content"][0]["text"]
+    assert note.startswith("Your last message cannot be used: ")
+    assert "at stars: Value error, five is the most" in note
+    assert len(result.warnings) == 1
+    schema = model.requests[0].body["text"]["format"]["schema"]
+    assert schema["required"] == ["stars", "why"]
+    assert schema["additionalProperties"] is False
+    assert "default" not in schema["properties"]["why"]
+
+
+def test_a_second_answer_that_breaks_the_model_is_an_error() -> None:
+    agent = Agent(FakeModel("five", "6", "fine"))
+    with pytest.raises(CodexError, match="does not satisfy Rating") as caught:
+        agent.run_sync("Rate it", output_type=Rating)
+    assert (caught.value.code, caught.value.exit_code) == ("schema", 4)
+    assert (caught.value.result.text, caught.value.result.output) == ("6", None)
+    assert agent.run_sync("And in words?").output == "fine"
+
+
+class Nested(BaseModel):
+    best: Rating = Field(description="The best.")
+    default: list[Rating]
+
+
+def test_a_model_of_models_is_strict_all_the_way_down() -> None:
+    model = FakeModel('{"best": {"stars": 1, "why": ""}, "default": []}')
+    result = Agent(model).run_sync("go", output_type=Nested)
+    assert result.output == Nested(best=Rating(stars=1), default=[])
+    schema = model.requests[0].body["text"]["format"]["schema"]
+    assert schema["properties"]["best"] == {"$ref": "#/$defs/Rating"}
+    assert schema["required"] == ["best", "default"]
+    assert schema["$defs"]["Rating"]["required"] == ["stars", "why"]
+
+
+@pytest.mark.parametrize("kind", [int, "Rating", dict[str, int]])
+def test_what_is_no_pydantic_model_is_refused_at_once(kind: Any) -> None:
+    with pytest.raises(TypeError, match="`output_type` must be a pydantic model"):
+        Agent(FakeModel(), output_type=kind)
+
+
+def test_a_turn_that_fails_raises_with_what_it_had_brought() -> None:
+    refused = Reply(status=400, body=b'{"error":{"message":"No such model"}}')
+    agent = Agent(FakeModel(["Look:", call("exec_command", cmd="echo hi")], refused, "fine"))
+    with pytest.raises(CodexError, match="No such model") as caught:
+        agent.run_sync("go")
+    error, result = caught.value, caught.value.result
+    assert (error.status, error.retryable, result.exit_code) == (400, False, error.exit_code)
+    assert [item.type for item in result.items][:2] == ["agent_message", "command_execution"]
+    assert (result.text, result.error is error) == ("Look:", True)
+    assert agent.run_sync("again").text == "fine"
+
+
+def asked(approve: Any, *further: str) -> tuple[list[int], FakeModel]:
+    paid: list[int] = []
+
+    @tool(needs_approval=True)
+    def pay(euros: int) -> str:
+        paid.append(euros)
+        return "paid"
+
+    model = FakeModel(call("pay", euros=5), "done", *further)
+    Agent(model, tools=[pay], approve=approve).run_sync("Pay")
+    return paid, model
+
+
+async def says_no(request: ApprovalRequest) -> Review:
+    assert request.tool == ("mcp__python__pay", {"euros": 5}) or request.kind == "mcp"
+    return Review(ReviewDecision.DENIED, "too much")
+
+
+def test_a_plain_or_async_function_approves_calls() -> None:
+    main = threading.current_thread()
+
+    def says_yes(request: ApprovalRequest) -> bool:
+        assert threading.current_thread() is not main
+        return True
+
+    assert asked(says_yes)[0] == [5]
+    assert asked(lambda request: ReviewDecision.APPROVED)[0] == [5]  # pyright: ignore[reportUnknownLambdaType]
+    assert asked(lambda request: False)[0] == []  # pyright: ignore[reportUnknownLambdaType]
+    paid, model = asked(says_no)
+    assert paid == []
+    assert "too much" in model.requests[1].output("call_1")
+
+
+def test_without_approval_calls_that_need_one_are_refused() -> None:
+    paid, model = asked(None)
+    assert paid == []
+    assert "The approval policy is `never`: nobody can be asked." in json.dumps(
+        model.requests[0].body
+    )
+
+
+def takes_two(request: ApprovalRequest, other: object) -> bool:
+    return True
+
+
+@pytest.mark.parametrize("approve", [True, lambda: True, takes_two])
+def test_a_callback_that_takes_something_else_is_refused_at_once(approve: Any) -> None:
+    with pytest.raises(TypeError, match="`approve` must be a function of one argument"):
+        Agent(FakeModel(), approve=approve)
+
+
+def test_a_strange_answer_is_no_approval_and_an_error() -> None:
+    with pytest.raises(CodexError, match="the approver answered 'yes'") as caught:
+        asked(lambda request: "yes")  # pyright: ignore[reportUnknownLambdaType]
+    assert caught.value.code == "approver"
+
+
+def test_an_error_of_the_callback_comes_out_of_the_run() -> None:
+    def approve(request: ApprovalRequest) -> bool:
+        raise LookupError("no such user")
+
+    with pytest.raises(LookupError, match="no such user"):
+        asked(approve)
+
+
+def test_a_stream_has_the_events_as_they_happen_and_then_the_result() -> None:
+    async def main() -> list[Event]:
+        async with Agent(FakeModel("Hello.")) as agent:
+            stream = agent.stream("Say hello")
+            with pytest.raises(RuntimeError, match="the turn has not ended"):
+                _ = stream.result
+            events = [event async for event in stream]
+            assert stream.result.text == "Hello."
+            return events
+
+    events = asyncio.run(main())
+    assert [event_json(event)["type"] for event in events] == [
+        "thread.started",
+        "turn.started",
+        *["message_delta"] * 3,
+        "item.completed",
+        "usage",
+        "turn.completed",
+    ]
+
+
+async def followed(stream: EventStream, types: list[str]) -> None:
+    async for event in stream:
+        types.append(event_json(event)["type"])  # noqa: PERF401 - those before the error count
+
+
+def test_a_stream_of_a_turn_that_fails_has_its_end_and_raises() -> None:
+    types: list[str] = []
+
+    async def main() -> None:
+        stream = Agent(FakeModel()).stream("go")
+        with pytest.raises(CodexError, match="the script is at its end"):
+            await followed(stream, types)
+        assert stream.result.error is not None
+
+    asyncio.run(main())
+    assert types[-2:] == ["error", "turn.failed"]
+
+
+def test_leaving_a_stream_interrupts_its_turn() -> None:
+    async def main() -> None:
+        model = FakeModel(call("exec_command", cmd="sleep 60"), "next")
+        agent = Agent(model, sandbox="danger-full-access")
+        async for event in agent.stream("go"):
+            if isinstance(event, ItemStarted) and isinstance(event.item, CommandExecution):
+                break
+        # The next turn waits for the end of that one.
+        assert (await agent.run("go on")).text == "next"
+
+    asyncio.run(main())
+
+
+def test_a_stream_that_was_left_has_a_result_behind_its_block() -> None:
+    pause = Pause()
+
+    async def main() -> None:
+        agent = Agent(FakeModel([ev_created(), *ev_message("Hel"), pause, ev_completed()]))
+        async with agent.stream("go") as stream:
+            async for event in stream:
+                if isinstance(event, MessageDelta):
+                    break
+        assert isinstance(stream.result.error, TurnAborted)
+
+    asyncio.run(main())
+    pause.until.set()
+
+
+def test_a_turn_is_steered_and_interrupted() -> None:
+    pause = Pause()
+    model = FakeModel(
+        [ev_created(), *ev_message("Looking."), pause, ev_completed()],
+        "As you wish.",
+        call("exec_command", cmd="sleep 60"),
+    )
+
+    async def main() -> None:
+        async with Agent(model, sandbox="danger-full-access") as agent:
+            assert not agent.steer("nobody hears it")
+            running = asyncio.create_task(agent.run("go"))
+            await asyncio.to_thread(pause.reached.wait, 30)
+            assert agent.steer("and quickly")
+            pause.until.set()
+            assert (await running).text == "As you wish."
+            assert prompts(model)[-1] == "and quickly"
+            async for event in (stream := agent.stream("sleep")):
+                if isinstance(event, ItemStarted):
+                    agent.interrupt()
+                    break
+            await stream.aclose()
+            assert isinstance(stream.result.error, TurnAborted)
+
+    asyncio.run(main())
+
+
+def test_one_turn_runs_at_a_time() -> None:
+    pause = Pause()
+    model = FakeModel([ev_created(), pause, *ev_message("done"), ev_completed()])
+
+    async def main() -> None:
+        agent = Agent(model)
+        running = asyncio.create_task(agent.run("go"))
+        await asyncio.to_thread(pause.reached.wait, 30)
+        with pytest.raises(RuntimeError, match="a turn of this agent runs"):
+            await agent.run("too")
+        with pytest.raises(RuntimeError, match="a turn of this agent runs"):
+            agent.fork()
+        pause.until.set()
+        await running
+
+    asyncio.run(main())
+
+
+def test_a_fork_goes_on_by_itself() -> None:
+    model = FakeModel("one", "two", "three", check_prefix=False)
+    agent = Agent(model)
+    agent.run_sync("first")
+    fork = agent.fork()
+    agent.run_sync("second")
+    assert fork.run_sync("other").text == "three"
+    assert prompts(model)[-2:] == ["first", "other"]
+    assert fork.thread_id != agent.thread_id
+
+
+def test_a_conversation_is_resumed_by_its_id(tmp_path: Path) -> None:
+    home = tmp_path / "own"
+    first = Agent(FakeModel("one"), home=home)
+    first.run_sync("first")
+    first.close_sync()
+    model = FakeModel("two")
+    assert Agent(model, home=home, resume=first.thread_id).run_sync("second").text == "two"
+    assert prompts(model)[-2:] == ["first", "second"]
+
+
+def test_nothing_is_kept_of_an_ephemeral_conversation(tmp_path: Path) -> None:
+    agent = Agent(FakeModel("one"), home=tmp_path / "own", ephemeral=True)
+    agent.run_sync("first")
+    agent.close_sync()
+    assert list((tmp_path / "own").glob("**/*.jsonl")) == []
+
+
+def test_images_go_along_and_must_be_there(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(PNG)
+    model = FakeModel("A dot.")
+    Agent(model).run_sync("What is it?", images=["a.png"])
+    parts = model.requests[0].input[-1]["content"]
+    assert any(part["type"] == "input_image" for part in parts)
+    with pytest.raises(UsageError, match=r"there is no image '.*b\.png'"):
+        Agent(FakeModel()).run_sync("And this?", images=["b.png"])
+
+
+def test_mistakes_are_told_when_the_agent_is_made(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"`cwd`: there is no folder 'nowhere'"):
+        Agent(cwd="nowhere")
+    with pytest.raises(ConfigError, match="config: `modle` is unknown; did you mean `model`"):
+        Agent(config={"modle": "x"})
+    with pytest.raises(ConfigError, match="config: `model` "):
+        Agent(config={"model": 1})
+    with pytest.raises(ConfigError, match="config: `sandbox_mode` "):
+        Agent(sandbox="none")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="the prompt is a NoneType"):
+        Agent(FakeModel()).run_sync(None)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(UsageError, match="the prompt is empty"):
+        Agent(FakeModel()).run_sync("")
+
+
+def test_an_agent_that_could_not_open_its_conversation_may_try_again(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    config = tmp_path / "own" / "config.toml"
+    config.write_text("model = [", encoding="utf-8")
+    agent = Agent(FakeModel("fine"), home=tmp_path / "own")
+    with pytest.raises(ConfigError):
+        agent.run_sync("go")
+    config.write_text("", encoding="utf-8")
+    assert agent.run_sync("go").text == "fine"
+
+
+def test_instructions_and_settings_reach_the_model() -> None:
+    model = FakeModel("fine")
+    Agent(model, instructions="Be terse.", config={"model_reasoning_effort": "high"}).run_sync("go")
+    body = model.requests[0].body
+    assert "Be terse." in json.dumps(body)
+    assert body["reasoning"]["effort"] == "high"
+
+
+def test_a_fake_model_sees_nothing_of_the_user(tmp_path: Path) -> None:
+    home = tmp_path / "home" / ".codex"
+    home.mkdir(parents=True)
+    (home / "config.toml").write_text('model = "of-the-user"\n', encoding="utf-8")
+    (home / "AGENTS.md").write_text("A rule of the user.\n", encoding="utf-8")
+    model = FakeModel("fine")
+    Agent(model).run_sync("go")
+    assert "of-the-user" not in json.dumps(model.requests[0].body)
+    assert "A rule of the user." not in json.dumps(model.requests[0].body)
+    assert sorted(path.name for path in home.iterdir()) == ["AGENTS.md", "config.toml"]
+
+
+def test_twenty_agents_share_a_loop_and_leave_the_process_as_it_was(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP, signal.SIGPIPE]
+    before = [signal.getsignal(number) for number in numbers], dict(os.environ), Path.cwd()
+
+    async def one(number: int) -> str:
+        async with Agent(
+            FakeModel(call("exec_command", cmd=f"echo {number}"), f"answer {number}")
+        ) as agent:
+            result = await agent.run("go")
+            command = next(item for item in result.items if isinstance(item, CommandExecution))
+            assert command.aggregated_output.splitlines()[-1] == str(number)
+            return result.text
+
+    async def main() -> list[str]:
+        # asyncio.run itself handles SIGINT meanwhile.
+        inside = signal.getsignal(signal.SIGINT)
+        texts = await asyncio.gather(*map(one, range(20)))
+        assert signal.getsignal(signal.SIGINT) is inside
+        return texts
+
+    with caplog.at_level(logging.WARNING):
+        assert asyncio.run(main()) == [f"answer {number}" for number in range(20)]
+    after = [signal.getsignal(number) for number in numbers], dict(os.environ), Path.cwd()
+    assert before == after
+    assert capsys.readouterr().out == ""
+    assert caplog.messages == []
+
+
+def ending(ended: Callable[[], object]) -> Feature:
+    def feature(thread: Thread) -> Extension:
+        @asynccontextmanager
+        async def around_session() -> AsyncGenerator[None]:
+            try:
+                yield
+            finally:
+                ended()
+
+        return Extension(around_session=around_session)
+
+    return feature
+
+
+def test_an_agent_that_nobody_closes_ends_with_its_loop() -> None:
+    ended = threading.Event()
+    agent = Agent(FakeModel("Hello."), extensions=[ending(ended.set)])
+    asyncio.run(agent.run("go"))
+    assert ended.is_set()
+
+
+def test_an_agent_that_nobody_has_any_more_ends() -> None:
+    async def main() -> None:
+        ended = asyncio.Event()
+        await Agent(FakeModel("Hello."), extensions=[ending(ended.set)]).run("go")
+        gc.collect()
+        async with asyncio.timeout(30):
+            await ended.wait()
+
+    asyncio.run(main())
+    ended = threading.Event()
+    Agent(FakeModel("Hello."), extensions=[ending(ended.set)]).run_sync("go")
+    gc.collect()
+    assert ended.wait(30)
+
+
+SCRIPT = """
+import sys, warnings
+from contextlib import asynccontextmanager
+from codex_py import Agent, Extension
+from codex_py.testing import FakeModel
+
+def feature(thread):
+    @asynccontextmanager
+    async def around_session():
+        try:
+            yield
+        finally:
+            print("ended", flush=True)
+    return Extension(around_session=around_session)
+
+agent = Agent(FakeModel("Hello."), extensions=[feature])
+print(agent.run_sync("go").text)
+"""
+
+
+def test_the_end_of_the_program_ends_its_conversations_without_a_word(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-X", "dev", "-c", SCRIPT],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("Hello.\nended\n", "", 0)
+
+
+INTERRUPTED = """
+import signal, threading
+from codex_py import Agent, ItemStarted, Extension
+from codex_py.testing import FakeModel, call
+
+def feature(thread):
+    def sink(event):
+        if isinstance(event, ItemStarted):
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    return Extension(sink=sink)
+
+model = FakeModel(call("exec_command", cmd="sleep 60"), "fine")
+agent = Agent(model, extensions=[feature], sandbox="danger-full-access")
+try:
+    agent.run_sync("go")
+except KeyboardInterrupt:
+    print("interrupted")
+print(agent.run_sync("go on").text)
+print("aborted" in str(model.requests[-1].output("call_1")))
+"""
+
+
+def test_ctrl_c_interrupts_the_turn_of_the_sync_form() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", INTERRUPTED],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("interrupted\nfine\nTrue\n", "")
+
+
+def test_a_task_that_is_cancelled_interrupts_the_turn() -> None:
+    pause = Pause()
+    model = FakeModel([ev_created(), pause, ev_completed()], "fine")
+
+    async def main() -> None:
+        async with Agent(model) as agent:
+            running = asyncio.create_task(agent.run("go"))
+            await asyncio.to_thread(pause.reached.wait, 30)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            pause.until.set()
+            assert (await agent.run("go on")).text == "fine"
+
+    asyncio.run(main())
+
+
+def test_no_home_is_needed(tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+    agent = Agent(
+        FakeModel("fine"),
+        home=tmp_path / "a" / "b",
+        environment=environment,
+        ephemeral=True,
+    )
+    assert agent.run_sync("go").text == "fine"
+
+
+def test_output_of_the_agent_is_not_on_stdout(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", written)
+    Agent(FakeModel("Hello.")).run_sync("go")
+    assert written.getvalue() == ""
