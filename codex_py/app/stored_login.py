@@ -1,6 +1,7 @@
 """`auth.json`, the login that Codex shares with this program: in the form and under the lock of Codex 0.169."""
 
 import json
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,14 @@ def stored_login(config: Config) -> str | None:
     if isinstance(key, str) and key.strip():
         return masked(key.strip())
     return "" if any(value for name, value in fields.items() if name != "auth_mode") else None
+
+
+def checked_key(text: str) -> str:
+    """The text; a `CodexError` if no key can be like that."""
+    if not re.fullmatch(r"[!-~]+", text):
+        problem = "it holds blanks, several lines, or characters that no key can have."
+        raise CodexError(f"This is no API key: {problem}", code="login")
+    return text
 
 
 def store_key(config: Config, key: str) -> None:

@@ -106,6 +106,12 @@ COMMANDS = (
         own_options=False,
     ),
     Command(
+        "acp [login]",
+        "Be the agent of an editor: Agent Client Protocol",
+        "frontends.acp.run",
+        own_options=False,
+    ),
+    Command(
         "plugin COMMAND",
         "Add, list, show and remove plugins",
         members=dict.fromkeys(("add", "list", "show", "remove"), "commands.plugins.run"),
@@ -188,7 +194,7 @@ _BY_NAME = {name: command for command in COMMANDS for name in command.names}
 NAMES = tuple(command.names[0] for command in COMMANDS)
 
 OF_CODEX = {
-    *("acp", "agents", "cloud"),
+    *("agents", "cloud"),
     *("exec-server", "import", "man", "queue"),
     *("remote-control", "update"),
 }

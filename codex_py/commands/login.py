@@ -2,11 +2,10 @@
 0.169."""
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from codex_py.app.stored_login import remove_login, store_key, stored_login
+from codex_py.app.stored_login import checked_key, remove_login, store_key, stored_login
 from codex_py.command_line.subcommand import command_config, command_parser
 from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.streams.standard import read_all, tell
@@ -65,10 +64,7 @@ def _key_from_stdin() -> str:
         raise CodexError(problem, code="login") from error
     if not text:
         raise CodexError("No API key provided via stdin.", code="login")
-    if not re.fullmatch(r"[!-~]+", text):
-        problem = "it holds blanks, several lines, or characters that no key can have."
-        raise CodexError(f"This is no API key: {problem}", code="login")
-    return text
+    return checked_key(text)
 
 
 def _check_size(size: int) -> None:

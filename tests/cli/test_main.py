@@ -111,7 +111,7 @@ def test_nothing_is_imported_from_the_working_directory(
                 2,
                 f"Error: `codex-py {word}` is not there yet; `codex-py help` lists what is\n",
             )
-            for word in ("acp", "man", "import")
+            for word in ("cloud", "man", "import")
         ),
         (["exec", "--jsn"], 2, "Error: unknown option --jsn. Did you mean --json?\n"),
         (
@@ -139,6 +139,7 @@ def test_usage_errors_are_one_sentence(
         (["config", "--help"], "Say what a setting is"),
         (["mcp-server", "--help"], "Run an MCP server"),
         (["app-server", "--help"], "Serve programs that know"),
+        (["acp", "--help"], "Be the agent of an editor"),
     ],
 )
 def test_help_goes_to_standard_output(

@@ -18,8 +18,9 @@ _READ_BY_PYTHON = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_")
 """Begin the names of variables that count when an interpreter starts, and not after that."""
 _FOLDERS = ("PYTHONPATH", "PYTHONSTARTUP")
 """Those of them that name a folder or a file of the test."""
-_TERMINAL, _MCP = ("codex_py.frontends.tui",), ("codex_py.mcp", "codex_py.frontends.mcp_server")
-"""Parts that some servers do not import. The SDK of MCP takes as long as all the rest."""
+_TERMINAL = ("codex_py.frontends.tui",)
+_MCP = ("codex_py.mcp", "codex_py.frontends.mcp_server", "codex_py.frontends.acp")
+"""Parts that some servers do not import. The SDKs of MCP and ACP take as long as all the rest."""
 _SERVERS: Final[Mapping[tuple[tuple[str, str], ...], tuple[str, ...]]] = {
     (): _TERMINAL,
     (("LANG", "C.UTF-8"),): _MCP,

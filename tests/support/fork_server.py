@@ -19,6 +19,7 @@ import struct
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
@@ -93,7 +94,9 @@ def _load(left_out: tuple[str, ...]) -> ModuleType:
     importlib.import_module("codex_py.cli.main").keep_libraries_light()
     for module in pkgutil.walk_packages(package.__path__, "codex_py."):
         if not module.name.endswith("__main__") and not module.name.startswith(left_out):
-            importlib.import_module(module.name)
+            # What needs a package that is not installed here fails in the run that wants it.
+            with suppress(ModuleNotFoundError):
+                importlib.import_module(module.name)
     # What this compiles takes a fifth of a run with a command.
     importlib.import_module("codex_py.execpolicy.words").plain_script("true")
     return importlib.import_module("codex_py.__main__")

@@ -1,6 +1,11 @@
 """What the user wants to have reviewed. LIGHT."""
 
+import re
+
+from codex_py.errors import UsageError
 from codex_py.protocol.frozen import frozen
+
+_USAGE = "write /review --uncommitted, --base BRANCH, --commit SHA, or what is to be reviewed"
 
 
 @frozen
@@ -25,3 +30,18 @@ class ReviewTarget:
         if self.base is not None:
             return f"changes since {self.base}"
         return self.words or "current changes"
+
+
+def review_target(argument: str) -> ReviewTarget:
+    """What the argument of `/review` names. Raises a `UsageError` if it is an option that there is not."""
+    match re.split(r"[\s=]+", argument, maxsplit=1):
+        case ["--uncommitted"]:
+            return ReviewTarget(uncommitted=True)
+        case ["--base", name]:
+            return ReviewTarget(base=name)
+        case ["--commit", name]:
+            return ReviewTarget(commit=name)
+        case [word, *_] if word.startswith("--"):
+            raise UsageError(_USAGE)
+        case _:
+            return ReviewTarget(words=argument)

@@ -1,12 +1,10 @@
 """`/review` has a change read by a reviewer, and `/findings` shows again what it found."""
 
 import asyncio
-import re
 
 from codex_py.app.features.reviews import Reviews
 from codex_py.app.review.change import change_to_review, names_to_review
-from codex_py.app.review.target import ReviewTarget
-from codex_py.errors import UsageError
+from codex_py.app.review.target import review_target
 from codex_py.frontends.tui.cells.layout import one_line
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.composer import Submission
@@ -14,14 +12,13 @@ from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.panel import Choice
 from codex_py.frontends.tui.picker import Picker
 
-_USAGE = "write /review --uncommitted, --base BRANCH, --commit SHA, or what is to be reviewed"
 _LONGEST_TITLE = 200
 
 
 async def _review(context: CommandContext, argument: str) -> None:
     if not (argument or (argument := await _chosen(context))):
         return
-    target, environment = _target(argument), context.surface.environment
+    target, environment = review_target(argument), context.surface.environment
     # Before the turn: one that fails would be part of the conversation.
     await asyncio.to_thread(change_to_review, target, context.config, environment)
     reviews = (await context.conversation.opened()).feature(Reviews)
@@ -52,20 +49,6 @@ async def _chosen(context: CommandContext) -> str:
             return ""
         case argument:
             return argument
-
-
-def _target(argument: str) -> ReviewTarget:
-    match re.split(r"[\s=]+", argument, maxsplit=1):
-        case ["--uncommitted"]:
-            return ReviewTarget(uncommitted=True)
-        case ["--base", name]:
-            return ReviewTarget(base=name)
-        case ["--commit", name]:
-            return ReviewTarget(commit=name)
-        case [word, *_] if word.startswith("--"):
-            raise UsageError(_USAGE)
-        case _:
-            return ReviewTarget(words=argument)
 
 
 REVIEW = [

@@ -1,0 +1,288 @@
+"""The methods of the agent: what a client may ask, and the sessions that it has open."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias, TypeVar
+
+from acp import schema
+from pydantic import BaseModel, ValidationError
+
+from codex_py.app.json_rpc import INVALID_PARAMS, METHOD_NOT_FOUND, JsonRpc, RpcError
+from codex_py.app.model import missing_key
+from codex_py.app.options import SessionOptions
+from codex_py.app.stored_login import remove_login
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.configuration import read_config
+from codex_py.config.config import Config
+from codex_py.config.mcp import mcp_servers
+from codex_py.config.paths import codex_home
+from codex_py.errors import CodexError
+from codex_py.frontends.acp.questions import Client
+from codex_py.frontends.acp.session import AUTH_REQUIRED, EditorSession, rpc_error
+from codex_py.protocol.ids import is_thread_id
+from codex_py.protocol.json_fields import as_object
+from codex_py.rollout.archive import delete
+from codex_py.rollout.index import find_session
+from codex_py.rollout.listing import list_sessions
+from codex_py.version import __version__
+
+_VERSION: Final = 1
+"""The only one that there is here; a client that cannot speak it leaves."""
+_NOT_FOUND: Final = -32002
+_PAGE: Final = 50
+_CAPABILITIES: Final[Mapping[str, Any]] = {
+    "loadSession": True,
+    "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
+    "mcpCapabilities": {"http": True, "sse": False},
+    "sessionCapabilities": {
+        name: {} for name in ("list", "resume", "close", "delete", "additionalDirectories")
+    },
+    "auth": {"logout": {}},
+}
+_KEY: Final = {
+    "id": "api-key",
+    "name": "API key from the environment",
+    "description": "Set the provider's variable, such as OPENAI_API_KEY, or run `codex-py login`",
+}
+_LOGIN: Final = {
+    "type": "terminal",
+    "id": "login",
+    "name": "Enter an API key",
+    "description": "It is stored in auth.json of $CODEX_HOME",
+    "args": ["login"],
+}
+_LISTS: Final = {"mcp_servers": "mcpServers", "additional_directories": "additionalDirectories"}
+_RequestT = TypeVar("_RequestT", bound=BaseModel)
+_Handler: TypeAlias = Callable[[Any], Awaitable[dict[str, Any]]]
+_Methods: TypeAlias = Mapping[str, tuple[type[BaseModel], _Handler]]
+
+
+_Opening: TypeAlias = (
+    schema.NewSessionRequest | schema.LoadSessionRequest | schema.ResumeSessionRequest
+)
+
+
+class Agent:
+    """Answers the requests of one client.
+
+    Args:
+        arguments: the command line; its options are those of every session.
+    """
+
+    def __init__(self, arguments: Arguments, environment: Mapping[str, str]) -> None:
+        self.rpc: JsonRpc | None = None
+        self._arguments, self._environment = arguments, environment
+        self._home = codex_home(environment)
+        self._client = Client()
+        self._sessions: dict[str, EditorSession] = {}
+        self._methods: _Methods = {
+            "initialize": (schema.InitializeRequest, self._initialize),
+            "authenticate": (schema.AuthenticateRequest, self._authenticate),
+            "logout": (schema.LogoutRequest, self._logout),
+            "session/new": (schema.NewSessionRequest, self._new),
+            "session/load": (schema.LoadSessionRequest, self._load),
+            "session/resume": (schema.ResumeSessionRequest, self._resume),
+            "session/list": (schema.ListSessionsRequest, self._list),
+            "session/close": (schema.CloseSessionRequest, self._close),
+            "session/delete": (schema.DeleteSessionRequest, self._delete),
+            "session/prompt": (schema.PromptRequest, self._prompt),
+            "session/set_mode": (schema.SetSessionModeRequest, self._set_mode),
+            "session/set_config_option": (
+                schema.SetSessionConfigOptionSelectRequest,
+                self._set_option,
+            ),
+        }
+
+    async def requested(self, method: str, params: Any) -> dict[str, Any]:
+        """Answer a request. A prompt is registered before anything is awaited."""
+        if (row := self._methods.get(method)) is None:
+            raise RpcError(METHOD_NOT_FOUND, f"there is no method {method!r}", {"method": method})
+        if method == "initialize":
+            self._client = Client.of(params)
+        try:
+            return await row[1](_checked(row[0], params))
+        except CodexError as error:
+            raise rpc_error(error) from error
+
+    def notified(self, method: str, params: Any) -> None:
+        """Take a notification. Those that are unknown, or about nothing that runs, mean nothing."""
+        match method, params:
+            case "session/cancel", {"sessionId": str(session_id)} if session_id in self._sessions:
+                self._sessions[session_id].cancel()
+            case _:
+                pass
+
+    async def aclose(self) -> None:
+        """Close every session."""
+        sessions, self._sessions = list(self._sessions.values()), {}
+        await asyncio.gather(*(each.close() for each in sessions), return_exceptions=True)
+
+    async def _initialize(self, _: schema.InitializeRequest) -> dict[str, Any]:
+        return {
+            "protocolVersion": _VERSION,
+            "agentInfo": {"name": "codex-py", "title": "codex-py", "version": __version__},
+            "agentCapabilities": _CAPABILITIES,
+            "authMethods": [_LOGIN, _KEY] if self._client.has_terminal else [_KEY],
+        }
+
+    async def _authenticate(self, request: schema.AuthenticateRequest) -> dict[str, Any]:
+        if request.method_id != _KEY["id"]:
+            raise RpcError(INVALID_PARAMS, f"there is no method {request.method_id!r}")
+        self._require_key(self._config(self._arguments.cd))
+        return {}
+
+    async def _logout(self, _: schema.LogoutRequest) -> dict[str, Any]:
+        await asyncio.to_thread(remove_login, self._config(self._arguments.cd))
+        return {}
+
+    async def _new(self, request: schema.NewSessionRequest) -> dict[str, Any]:
+        session = await self._open(request, None)
+        return {"sessionId": session.id, **session.state()}
+
+    async def _load(self, request: schema.LoadSessionRequest) -> dict[str, Any]:
+        session = await self._open(request, request.session_id, replays=True)
+        return session.state()
+
+    async def _resume(self, request: schema.ResumeSessionRequest) -> dict[str, Any]:
+        return (await self._open(request, request.session_id)).state()
+
+    async def _list(self, request: schema.ListSessionsRequest) -> dict[str, Any]:
+        cwd = None if request.cwd is None else _absolute("cwd", request.cwd)
+        cursor = request.cursor or "0"
+        if not re.fullmatch(r"[0-9]{1,9}", cursor):
+            raise RpcError(INVALID_PARAMS, f"`cursor` {cursor!r} is none of ours")
+        start, end = int(cursor), int(cursor) + _PAGE
+        found = await asyncio.to_thread(list_sessions, self._home, cwd=cwd, limit=end + 1)
+        sessions = [
+            {
+                "sessionId": each.id,
+                "cwd": each.cwd,
+                "title": each.name or each.preview,
+                "updatedAt": each.updated.isoformat(),
+            }
+            for each in found[start:end]
+        ]
+        return {"sessions": sessions, **({"nextCursor": str(end)} if len(found) > end else {})}
+
+    async def _close(self, request: schema.CloseSessionRequest) -> dict[str, Any]:
+        session = self._session(request.session_id)
+        del self._sessions[request.session_id]
+        await session.close()
+        return {}
+
+    async def _delete(self, request: schema.DeleteSessionRequest) -> dict[str, Any]:
+        if (session := self._sessions.pop(request.session_id, None)) is not None:
+            await session.close()
+        if is_thread_id(request.session_id):
+            await asyncio.to_thread(delete, self._home, request.session_id.lower())
+        return {}
+
+    async def _prompt(self, request: schema.PromptRequest) -> dict[str, Any]:
+        return {"stopReason": await self._session(request.session_id).prompt(request.prompt)}
+
+    async def _set_mode(self, request: schema.SetSessionModeRequest) -> dict[str, Any]:
+        self._session(request.session_id).choose("mode", request.mode_id)
+        return {}
+
+    async def _set_option(
+        self, request: schema.SetSessionConfigOptionSelectRequest
+    ) -> dict[str, Any]:
+        session = self._session(request.session_id)
+        return {"configOptions": session.choose(request.config_id, request.value)}
+
+    def _session(self, session_id: str) -> EditorSession:
+        if (session := self._sessions.get(session_id)) is None:
+            raise RpcError(_NOT_FOUND, f"no session {session_id!r} is open")
+        return session
+
+    async def _open(
+        self, request: _Opening, session_id: str | None, *, replays: bool = False
+    ) -> EditorSession:
+        cwd = str(_absolute("cwd", request.cwd))
+        config = self._config(cwd)
+        servers = {**config.mcp_servers, **_servers(request.mcp_servers or ())}
+        config = replace(config, mcp_servers=servers)
+        self._require_key(config)
+        wanted = request.additional_directories or ()
+        dirs = [_absolute("additionalDirectories", folder) for folder in wanted]
+        own = self._arguments
+        options = SessionOptions(
+            source="vscode",
+            originator="codex_py_acp",
+            add_dirs=(*(config.cwd / name for name in own.add_dir), *dirs),
+            ignore_rules=own.ignore_rules,
+            bypass_hook_trust=own.bypass_hook_trust,
+            can_review=True,
+        )
+        if session_id is not None:
+            if not is_thread_id(session_id) or find_session(self._home, session_id) is None:
+                raise RpcError(_NOT_FOUND, f"there is no session {session_id!r}")
+            if (open_one := self._sessions.pop(session_id, None)) is not None:
+                await open_one.close()
+            options = replace(options, resume=session_id)
+        assert self.rpc is not None
+        session = EditorSession(self.rpc, config, options, self._environment, self._client)
+        try:
+            await session.open(session_id)
+            if replays:
+                await session.replay()
+        except BaseException:
+            await session.close()
+            raise
+        self._sessions[session.id] = session
+        session.announce()
+        return session
+
+    def _config(self, cwd: str) -> Config:
+        return read_config(replace(self._arguments, cd=cwd), self._environment)
+
+    def _require_key(self, config: Config) -> None:
+        if (problem := missing_key(config, self._environment)) is not None:
+            raise RpcError(AUTH_REQUIRED, problem)
+
+
+def _checked(kind: type[_RequestT], params: Any) -> _RequestT:
+    """The params of a request. The package leaves out entries of a list that are wrong, and takes no null for one.
+
+    Raises:
+        RpcError: they are wrong.
+    """
+    given: dict[str, Any] = dict(as_object(params))
+    if given.get("mcpServers", ...) is None:
+        given["mcpServers"] = []
+    try:
+        checked = kind.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"])) or "params"
+        raise RpcError(INVALID_PARAMS, f"`{place}`: {first['msg']}") from error
+    for name, key in _LISTS.items():
+        entries: Any = given.get(key) or []
+        if hasattr(checked, name) and len(getattr(checked, name) or []) != len(entries):
+            raise RpcError(INVALID_PARAMS, f"`{key}`: one of the entries is wrong")
+    return checked
+
+
+def _absolute(name: str, path: str) -> Path:
+    if not path.startswith("/"):
+        raise RpcError(INVALID_PARAMS, f"`{name}`: {path!r} is not absolute")
+    return Path(path)
+
+
+def _servers(servers: Sequence[Any]) -> Mapping[str, Any]:
+    tables: dict[str, dict[str, Any]] = {}
+    for server in servers:
+        match server:
+            case schema.McpServerStdio(command=command, args=args, env=env):
+                variables = {each.name: each.value for each in env}
+                table = {"command": command, "args": list(args), "env": variables}
+            case schema.HttpMcpServer(url=url, headers=headers):
+                table = {"url": url, "http_headers": {each.name: each.value for each in headers}}
+            case _:
+                raise RpcError(INVALID_PARAMS, f"`mcpServers`: no server of type {server.type!r}")
+        # A name for people, of which the names of its tools are made.
+        tables[re.sub(r"[^A-Za-z0-9_.-]+", "-", server.name) or "server"] = table
+    return mcp_servers(tables)[0]

@@ -1,0 +1,145 @@
+"""Calls as ACP shows them: title, kind, places, and contents of bounded size; patches as whole files."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from codex_py.app.export.entries import Text, entries
+from codex_py.app.export.markdown import fenced
+from codex_py.app.views.diffs import read_diff
+from codex_py.app.views.item_text import script_of
+from codex_py.protocol import event_items
+from codex_py.protocol.approval import ApprovalRequest
+from codex_py.protocol.calls import shortened
+from codex_py.protocol.patched_file import PatchedFile
+from codex_py.streams.plain_text import cut, plain
+
+Fields: TypeAlias = dict[str, Any]
+_KINDS: Final[Mapping[str, str]] = {
+    "command_execution": "execute",
+    "web_search": "fetch",
+    "collab_tool_call": "think",
+    "context_compaction": "think",
+}
+_MAX_TITLE: Final = 300
+_MAX_TEXT: Final = 32_000
+_MAX_FILE: Final = 1_000_000
+"""Bytes of a file that is shown whole; of larger ones, the hunks are shown."""
+_MAX_FILES: Final = 200
+
+
+def text_content(text: str) -> Fields:
+    """Markdown."""
+    shown = {"type": "text", "text": shortened(text, _MAX_TEXT)}
+    return {"type": "content", "content": shown}
+
+
+def shown_call(item: event_items.ThreadItem, cwd: Path, *, is_done: bool, is_known: bool) -> Fields:
+    """The fields of an item's call. `is_known`: it was shown before, with the diffs of a patch."""
+    (entry,) = entries([item])
+    has_failed = entry.failed or getattr(item, "status", None) in {"failed", "declined"}
+    parts = [part for part in entry.parts if isinstance(part, Text)]
+    content = [
+        text_content(fenced(part.text) if part.form == "code" else part.text) for part in parts
+    ]
+    match item:
+        case event_items.FileChange():
+            paths = [cwd / change.path for change in item.changes]
+            kinds = {change.kind for change in item.changes}
+            fields = _files(paths, cwd, "delete" if kinds == {"delete"} else "edit")
+            if has_failed or not is_known:
+                fields["content"] = [*_diffs(item.files, item.diff, paths, cwd), *content]
+        case event_items.CommandExecution():
+            fields = _call(entry.title, "execute", _arguments(item.command, item.cwd))
+            if is_done:
+                fields |= {"content": content, "rawOutput": {"exit_code": item.exit_code}}
+        case event_items.McpToolCall():
+            kind = "read" if item.tool == "view_image" else "other"
+            fields = _call(f"{item.server}.{item.tool}", kind, item.arguments)
+            if is_done:
+                fields["content"] = content
+        case _:
+            title = item.tool if isinstance(item, event_items.ErrorItem) else entry.title
+            fields = _call(title or "", _KINDS.get(item.type, "other"), None)
+            fields["content"] = content
+    ended = "failed" if has_failed else "completed"
+    return {**fields, "status": ended if is_done else "in_progress"}
+
+
+def asked_call(request: ApprovalRequest, cwd: Path) -> Fields:
+    """The fields of the call that a question is about, with all that its user has to know."""
+    content: list[Fields] = []
+    match request.kind:
+        case "command":
+            script = script_of(request.summary)
+            fields = _call(script, "execute", _arguments(request.summary, str(request.cwd)))
+            content.append(text_content(fenced(plain(script), "sh")))
+        case "patch":
+            fields = _files(request.paths, cwd, "edit")
+            content += _diffs(request.files, request.summary, request.paths, request.cwd)
+        case "mcp":
+            name, arguments = request.tool or (request.summary, None)
+            fields = _call(name.removeprefix("mcp__").replace("__", ".", 1), "other", arguments)
+    if request.reason:
+        # On one line: the model may have written it, and a line of it could pass for the command.
+        content.append(text_content(f"Reason: {' '.join(plain(request.reason).split())}"))
+    if request.agent:
+        fields["title"] = f"{request.agent}: {fields['title']}"
+    return {**fields, "content": content}
+
+
+def _call(title: str, kind: str, arguments: Any) -> Fields:
+    title = cut(" ".join(plain(title).split()), _MAX_TITLE) or "?"
+    return {"title": title, "kind": kind, "rawInput": arguments}
+
+
+def _arguments(command: str, cwd: str) -> Fields:
+    return {"command": shortened(script_of(command), _MAX_TEXT), "cwd": cwd}
+
+
+def _files(paths: Sequence[Path], cwd: Path, kind: str) -> Fields:
+    names = [str(path.relative_to(cwd) if path.is_relative_to(cwd) else path) for path in paths]
+    fields = _call(f"{kind.capitalize()} {', '.join(names)}", kind, None)
+    places = [{"path": os.path.normpath(path)} for path in paths[:_MAX_FILES]]
+    return {**fields, "locations": places}
+
+
+def _diffs(
+    files: Sequence[PatchedFile], diff: str, paths: Sequence[Path], cwd: Path
+) -> Iterator[Fields]:
+    """The files whole; where one is not known, or no text of a usual size, the hunks of the diff."""
+    texts = [(_text(file.old), _text(file.new)) for file in files[:_MAX_FILES]]
+    if not texts or any(None in pair for pair in texts):
+        yield from _hunks(diff, paths, cwd)
+        return
+    for file, (old, new) in zip(files, texts, strict=False):
+        yield _diff(file.destination, None if file.old is None else old, new or "")
+
+
+def _text(data: bytes | None) -> str | None:
+    """The text of a file, empty for none; None if it cannot be shown."""
+    if data is None:
+        return ""
+    return None if len(data) > _MAX_FILE or b"\0" in data else data.decode(errors="replace")
+
+
+def _hunks(diff: str, paths: Sequence[Path], cwd: Path) -> Iterator[Fields]:
+    # A diff leaves out the first slash.
+    elsewhere = {str(path).lstrip("/"): path for path in paths}
+    for file in read_diff(diff)[:_MAX_FILES]:
+        name = file.moved_to or file.path
+        hunks: list[tuple[list[str], list[str]]] = [([], [])]
+        for line in file.lines:
+            if line.sign == "@":
+                hunks.append(([], []))
+            elif line.sign != "\\":
+                for side, other in zip(hunks[-1], "+-", strict=True):
+                    side += [f"{line.text}\n"] if line.sign != other else []
+        for old, new in hunks:
+            before = None if file.verb == "Added" else "".join(old)
+            yield _diff(elsewhere.get(name, cwd / name), before, "".join(new))
+
+
+def _diff(path: Path, old: str | None, new: str) -> Fields:
+    return {"type": "diff", "path": os.path.normpath(path), "oldText": old, "newText": new}

@@ -1,0 +1,96 @@
+"""What a client may choose for a session: permissions and Plan mode, the model, and its effort."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from codex_py.app.json_rpc import INVALID_PARAMS, RpcError
+from codex_py.app.permissions import EFFORTS, PERMISSIONS
+from codex_py.app.settings import model_of_provider, selectable_models
+from codex_py.config.config import Config
+from codex_py.errors import ConfigError
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.settings import Choices
+
+_Rows: TypeAlias = Sequence[tuple[str, str, str]]
+"""Each value with its name and what it means."""
+_PLAN: Final = ("plan", "Plan", "looks and asks, and changes nothing")
+_CONFIGURED: Final = ("configured", "As configured", "the permissions of the configuration")
+_DEFAULT: Final = "default"
+
+
+@frozen
+class Options:
+    """The options of a session. `configured` are the choices that it begins with."""
+
+    config: Config
+    configured: Choices
+    models: Sequence[str]
+    add_dirs: tuple[Path, ...]
+
+    def shown(self, choices: Choices) -> list[dict[str, Any]]:
+        """All options, with their current values."""
+        return [
+            {
+                "type": "select",
+                "id": option,
+                "name": name,
+                "category": category,
+                "currentValue": value,
+                "options": [{"value": v, "name": n, "description": note} for v, n, note in rows],
+            }
+            for option, (name, category, value, rows) in self._options(choices).items()
+        ]
+
+    def modes(self, choices: Choices) -> dict[str, Any]:
+        """The first of the options, as older clients know it."""
+        _, _, value, rows = self._options(choices)["mode"]
+        modes = [{"id": v, "name": name, "description": note} for v, name, note in rows]
+        return {"currentModeId": value, "availableModes": modes}
+
+    def chosen(self, choices: Choices, option: str, value: str) -> Choices:
+        """The choices with this value. Raises an `RpcError` if it is none."""
+        *_, rows = self._options(choices).get(option, ("", "", "", ()))
+        if value not in [row[0] for row in rows]:
+            can_be = f"it can be {', '.join(row[0] for row in rows)}" if rows else "no such option"
+            raise RpcError(INVALID_PARAMS, f"{option!r} cannot be {value!r}: {can_be}")
+        if option == "model":
+            return replace(choices, model=value)
+        if option == "effort":
+            return replace(choices, reasoning_effort=None if value == _DEFAULT else value)
+        if value == "plan":
+            return replace(choices, mode="plan")
+        own = self.configured
+        choices = replace(
+            choices,
+            mode="default",
+            approval_policy=own.approval_policy,
+            sandbox_policy=own.sandbox_policy,
+        )
+        known = next((each for each in PERMISSIONS if each.id == value), None)
+        return known.given_to(choices, self.config, self.add_dirs) if known else choices
+
+    def _options(self, choices: Choices) -> Mapping[str, tuple[str, str, str, _Rows]]:
+        known = {each.id for each in PERMISSIONS if each.are_those_of(choices)}
+        mode = "plan" if choices.mode == "plan" else next(iter(known), _CONFIGURED[0])
+        modes = [(each.id, each.label, each.note) for each in PERMISSIONS]
+        models = dict.fromkeys([*self.models, choices.model])
+        effort = choices.reasoning_effort or _DEFAULT
+        efforts = dict.fromkeys([_DEFAULT, *EFFORTS, effort])
+        return {
+            "mode": ("Permissions", "mode", mode, [*modes, _CONFIGURED, _PLAN]),
+            "model": ("Model", "model", choices.model, [(name, name, "") for name in models]),
+            "effort": ("Effort", "thought_level", effort, [(name, name, "") for name in efforts]),
+        }
+
+
+def models_of_provider(config: Config, environment: Mapping[str, str]) -> Sequence[str]:
+    """The models that can be chosen: those of other providers cannot, as the conversation is with this one."""
+    found: dict[str, None] = {}
+    for name in selectable_models(config, environment):
+        try:
+            found[model_of_provider(config, name)] = None
+        except ConfigError:
+            continue
+    return list(found)

@@ -1,0 +1,131 @@
+"""What a prompt of a client becomes: its parts, and the slash commands, ours and those that the user keeps in files."""
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from acp import schema
+
+from codex_py.app.features.reviews import Reviews
+from codex_py.app.json_rpc import INVALID_PARAMS, RpcError
+from codex_py.app.review.change import change_to_review
+from codex_py.app.review.target import ReviewTarget, review_target
+from codex_py.app.session import Session
+from codex_py.config.config import Config
+from codex_py.config.custom_prompts import CustomPrompt, find_custom_prompts
+from codex_py.instructions import instruction_text
+from codex_py.protocol.frozen import frozen
+
+_COMPACT: Final = "compact"
+_OWN: Final[Mapping[str, tuple[str, str]]] = {
+    "init": ("have AGENTS.md written", ""),
+    _COMPACT: ("sum up the conversation, to make room", ""),
+    "review": ("have a change reviewed", "[--uncommitted | --base BRANCH | --commit SHA | WORDS]"),
+}
+
+
+@frozen
+class Prompt:
+    said: str
+    """What the user typed, with links in their places."""
+    context: str = ""
+    """The files that the client put in; they follow it."""
+    images: Sequence[bytes] = ()
+    model: str | None = None
+    """For this turn."""
+    compacts: bool = False
+    """The conversation is compacted instead."""
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(filter(None, (self.said, self.context)))
+
+
+def read_prompt(blocks: Sequence[Any]) -> Prompt:
+    """Raises an `RpcError` if a part cannot be used."""
+    said: list[str] = []
+    context: list[str] = []
+    images: list[bytes] = []
+    for block in blocks:
+        match block:
+            case schema.TextContentBlock(text=text):
+                said.append(text)
+            case schema.ResourceContentBlock(name=name, uri=uri):
+                said.append(f"[@{name}]({_place(uri)})")
+            case schema.ImageContentBlock(data=data):
+                images.append(_decoded(data))
+            case schema.EmbeddedResourceContentBlock(resource=resource):
+                place = _place(resource.uri)
+                said.append(f"[@{place.rpartition('/')[2]}]({place})")
+                if isinstance(resource, schema.TextResourceContents):
+                    context.append(f'<context ref="{place}">\n{resource.text}\n</context>')
+                elif (resource.mime_type or "").startswith("image/"):
+                    images.append(_decoded(resource.blob))
+            case _:
+                raise RpcError(INVALID_PARAMS, f"`prompt`: no part of type {block.type!r} is taken")
+    return Prompt("".join(said), "\n".join(context), images)
+
+
+def _place(uri: str) -> str:
+    """The path of a `file:` URI, with the lines that an editor puts behind it; any other as it is."""
+    parts = urlsplit(uri)
+    if parts.scheme != "file":
+        return uri
+    return unquote(parts.path) + (f"#{parts.fragment}" if parts.fragment else "")
+
+
+def _decoded(data: str) -> bytes:
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise RpcError(INVALID_PARAMS, f"`prompt`: an image is no Base64: {error}") from error
+
+
+class Commands:
+    def __init__(self, config: Config, environment: Mapping[str, str]) -> None:
+        self._config, self._environment = config, environment
+        self._prompts: dict[str, CustomPrompt] = {}
+
+    def find(self) -> None:
+        """Read the user's prompts. It blocks."""
+        found = find_custom_prompts(self._config, self._environment).found
+        self._prompts = {prompt.short_name or prompt.name: prompt for prompt in reversed(found)}
+        self._prompts |= {prompt.name: prompt for prompt in found}
+
+    def update(self) -> dict[str, Any]:
+        own = [(name, *row) for name, row in _OWN.items()]
+        theirs = [
+            (n, p.description or "a prompt", p.argument_hint) for n, p in self._prompts.items()
+        ]
+        commands = [
+            {"name": name, "description": told, "input": {"hint": hint} if hint else None}
+            for name, told, hint in (*own, *theirs)
+        ]
+        return {"sessionUpdate": "available_commands_update", "availableCommands": commands}
+
+    async def expanded(self, prompt: Prompt, session: Session) -> Prompt:
+        """The prompt that a command stands for. Without a command behind the slash it is text: it may be a path.
+
+        Raises:
+            CodexError: the arguments of the command cannot be used.
+        """
+        name, _, argument = prompt.said.strip().partition(" ")
+        command, argument = name.removeprefix("/"), argument.strip()
+        if command == name or command not in {*_OWN, *self._prompts}:
+            return prompt
+        if command not in _OWN:
+            found = self._prompts[command]
+            return replace(prompt, said=found.filled(argument), model=found.model)
+        if command == "review":
+            target = review_target(argument) if argument else ReviewTarget(uncommitted=True)
+            # Before the turn: one that fails would be part of the conversation.
+            await asyncio.to_thread(change_to_review, target, self._config, self._environment)
+            reviews = session.feature(Reviews)
+            assert reviews is not None
+            return replace(prompt, said=reviews.begin(target))
+        text = instruction_text("commands/init.md").strip()
+        return replace(prompt, said=text, compacts=command == _COMPACT)

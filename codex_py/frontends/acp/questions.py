@@ -1,0 +1,115 @@
+"""Questions about calls, of MCP servers and of the model, for the user of the client."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from codex_py.app.json_rpc import JsonRpc, RpcError
+from codex_py.frontends.acp.updates import Update, Updates
+from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import as_object
+from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
+from codex_py.streams.terminal import printable
+
+_YES: Final = ReviewDecision.APPROVED
+_FOR_SESSION: Final = ReviewDecision.APPROVED_FOR_SESSION
+_WITH_RULE: Final = ReviewDecision.APPROVED_WITH_RULE
+_NO: Final = ReviewDecision.DENIED
+
+
+@frozen
+class Client:
+    """What a client can. Whatever has a wrong type counts as no, as the schema says."""
+
+    has_terminal: bool = False
+    has_notices: bool = False
+    has_forms: bool = False
+    has_urls: bool = False
+
+    @classmethod
+    def of(cls, params: object) -> "Client":
+        """`params`: those of `initialize`."""
+        can = as_object(as_object(params).get("clientCapabilities"))
+        elicitation = as_object(can.get("elicitation"))
+        return cls(
+            has_terminal=as_object(can.get("auth")).get("terminal") is True,
+            has_notices=isinstance(as_object(can.get("session")).get("notices"), dict),
+            has_forms=isinstance(elicitation.get("form"), dict),
+            has_urls=isinstance(elicitation.get("url"), dict),
+        )
+
+
+class Questions:
+    """The approver and the elicitor of one session. Whatever the client answers that is no clear yes is a no.
+
+    Args:
+        send: sends updates of the session.
+    """
+
+    def __init__(
+        self,
+        rpc: JsonRpc,
+        updates: Updates,
+        send: Callable[[Iterable[Update]], None],
+        client: Client,
+    ) -> None:
+        self._rpc, self._updates, self._send = rpc, updates, send
+        self._client = client
+        self.session_id = ""
+
+    async def review(self, request: ApprovalRequest) -> Review:
+        before, call = self._updates.question(request)
+        self._send(before)
+        options = [
+            {"optionId": decision.value, "name": name, "kind": kind}
+            for decision, name, kind in _options(request)
+        ]
+        params = {"sessionId": self.session_id, "toolCall": call, "options": options}
+        try:
+            answer: Any = await self._rpc.request("session/request_permission", params)
+        except RpcError:
+            answer = None
+        match answer:
+            case {"outcome": {"outcome": "selected", "optionId": str(chosen)}}:
+                offered = {decision.value: decision for decision, *_ in _options(request)}
+                decision = offered.get(chosen, _NO)
+            case {"outcome": {"outcome": "cancelled"}}:
+                # The client cancels the turn.
+                decision = ReviewDecision.ABORT
+            case _:
+                decision = _NO
+        if request.agent is not None:
+            is_allowed = decision in {_YES, _FOR_SESSION, _WITH_RULE}
+            self._send([self._updates.answered(call["toolCallId"], is_allowed=is_allowed)])
+        return Review(decision)
+
+    async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
+        message = f"{elicitation.server}: {elicitation.message}"
+        params: dict[str, Any] = {"sessionId": self.session_id, "message": message}
+        if elicitation.url is not None and self._client.has_urls:
+            params |= {"mode": "url", "url": elicitation.url, "elicitationId": elicitation.url}
+        elif elicitation.url is None and self._client.has_forms:
+            params |= {"mode": "form", "requestedSchema": dict(elicitation.schema or {})}
+        else:
+            return ElicitationAnswer("decline")
+        try:
+            answer: Any = await self._rpc.request("elicitation/create", params)
+        except RpcError:
+            return ElicitationAnswer("decline")
+        match answer:
+            case {"action": "accept"}:
+                return ElicitationAnswer("accept", as_object(answer.get("content")))
+            case {"action": "cancel"}:
+                return ElicitationAnswer("cancel")
+            case _:
+                return ElicitationAnswer("decline")
+
+
+def _options(request: ApprovalRequest) -> list[tuple[ReviewDecision, str, str]]:
+    rows = [(_YES, "Allow", "allow_once")]
+    if request.can_last:
+        rows.append((_FOR_SESSION, "Allow, and do not ask again in this session", "allow_always"))
+    if request.prefix is not None:
+        words = printable(" ".join(request.prefix))[:100]
+        rows.append((_WITH_RULE, f"Always allow what starts with `{words}`", "allow_always"))
+    return [*rows, (_NO, "Reject", "reject_once")]

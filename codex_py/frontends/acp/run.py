@@ -1,0 +1,67 @@
+"""`codex-py acp`: the agent of an editor, over standard input and output.
+
+Source: the Agent Client Protocol, version 1, https://agentclientprotocol.com. The package of its authors (`acp`) reads
+the params; the connection is our own, as theirs drops broken lines and answers unknown methods with a success.
+"""
+
+import asyncio
+import gc
+import getpass
+import os
+from collections.abc import Mapping
+
+from codex_py.app.json_rpc import JsonRpc
+from codex_py.app.stored_login import checked_key, store_key
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.configuration import read_config
+from codex_py.command_line.interruption import Interruption
+from codex_py.errors import CodexError, ExitCode, UsageError
+from codex_py.frontends.acp.agent import Agent
+from codex_py.streams.messages import standard_pipes
+from codex_py.streams.standard import tell
+
+
+def run_acp(arguments: Arguments, environment: Mapping[str, str]) -> int:
+    """Serve one client until it leaves, or ask for a key; the exit code."""
+    if arguments.words[1:] == ("login",):
+        return _login(arguments, environment)
+    if arguments.words[1:]:
+        raise UsageError(
+            f"unexpected argument {arguments.words[1]!r}: the client sends the prompts"
+        )
+    if arguments.worktree is not None:
+        raise UsageError("--worktree belongs to `exec` and the terminal: the client names a folder")
+    read_config(arguments, environment).require_enforced()
+    gc.freeze()
+    gc.enable()
+    return asyncio.run(Interruption().run(_serve(Agent(arguments, environment))))
+
+
+async def _serve(agent: Agent) -> int:
+    async with standard_pipes("acp") as (reader, writer):
+        agent.rpc = rpc = JsonRpc(
+            reader,
+            writer,
+            requested=agent.requested,
+            notified=agent.notified,
+            envelope={"jsonrpc": "2.0"},
+        )
+        try:
+            await rpc.serve()
+        finally:
+            await agent.aclose()
+    return ExitCode.DONE
+
+
+def _login(arguments: Arguments, environment: Mapping[str, str]) -> int:
+    """Ask for a key at the terminal that a client opens, and store it."""
+    config = read_config(arguments, environment)
+    if not os.isatty(0):
+        raise CodexError("a login needs a terminal; see `codex-py login --help`", code="login")
+    try:
+        key = getpass.getpass("API key (it is not shown): ")
+    except EOFError:
+        key = ""
+    store_key(config, checked_key(key.strip()))
+    tell("API key saved.")
+    return ExitCode.DONE

@@ -1,0 +1,221 @@
+"""One session of a client: its prompts, one after another, and all that it is told of them."""
+
+import asyncio
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.app.hosted import HostedSession
+from codex_py.app.json_rpc import INTERNAL_ERROR, JsonRpc, RpcError
+from codex_py.app.options import SessionOptions
+from codex_py.app.session import Session, TurnResult, open_session
+from codex_py.app.settings import configured_choices, model_of_provider
+from codex_py.app.thread import thread_items
+from codex_py.config.config import Config
+from codex_py.errors import CodexError, ExitCode
+from codex_py.frontends.acp.options import Options, models_of_provider
+from codex_py.frontends.acp.prompts import Commands, Prompt, read_prompt
+from codex_py.frontends.acp.questions import Client, Questions
+from codex_py.frontends.acp.updates import Update, Updates
+from codex_py.protocol import events
+from codex_py.protocol.ids import new_thread_id
+from codex_py.streams.plain_text import cut
+
+AUTH_REQUIRED: Final = -32000
+_OUTPUT_INTERVAL_S: Final = 0.4
+_TITLE: Final = 80
+
+
+def rpc_error(error: CodexError) -> RpcError:
+    """What a request that fails with an error of ours is answered with."""
+    code = AUTH_REQUIRED if error.exit_code == ExitCode.AUTHENTICATION else INTERNAL_ERROR
+    return RpcError(code, str(error), {"code": error.code, "retryable": error.retryable})
+
+
+class EditorSession:
+    """Begins to open a session; see `open`."""
+
+    def __init__(
+        self,
+        rpc: JsonRpc,
+        config: Config,
+        options: SessionOptions,
+        environment: Mapping[str, str],
+        client: Client,
+    ) -> None:
+        self.id = ""
+        self._rpc = rpc
+        self._waiting: list[Update] | None = []
+        """Updates that wait until the client knows the session; None afterwards."""
+        self._updates = Updates(new_thread_id()[-6:], config.cwd, has_notices=client.has_notices)
+        self._questions = Questions(rpc, self._updates, self._send, client)
+        self._choices = configured_choices(config, options.add_dirs)
+        models = models_of_provider(config, environment)
+        self._options = Options(config, self._choices, models, options.add_dirs)
+        self._commands = Commands(config, environment)
+        self._turns: set[asyncio.Task[TurnResult]] = set()
+        """Of prompts without an answer; one runs, the others wait."""
+        self._one_turn = asyncio.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._session: Session | None = None
+        self._hosted = HostedSession(
+            open_session(
+                config,
+                options,
+                self._take,
+                environment=environment,
+                approver=self._questions,
+                elicitor=self._questions if client.has_forms or client.has_urls else None,
+            )
+        )
+
+    async def open(self, known_as: str | None) -> None:
+        """Open it. `known_as`: the client's id for it; None for a new one.
+
+        Raises:
+            CodexError: it cannot be opened.
+        """
+        self._session = session = await self._hosted.opened()
+        self.id = self._questions.session_id = known_as or session.thread_id
+        await asyncio.to_thread(self._commands.find)
+
+    async def replay(self) -> None:
+        """Send the whole conversation so far."""
+        session = self._opened
+        items = await asyncio.to_thread(lambda: thread_items(session.initial_items()))
+        for item in items:
+            for update in self._updates.item(item):
+                self._notify(update)
+            await self._rpc.drained()
+
+    def announce(self) -> None:
+        """Send what has waited, as soon as the client is told of the session; for who is about to answer it."""
+        asyncio.get_running_loop().call_soon(self._announce)
+
+    def state(self) -> dict[str, Any]:
+        """The choices, for the answer to a request that opens the session."""
+        choices = self._choices
+        options, modes = self._options.shown(choices), self._options.modes(choices)
+        return {"configOptions": options, "modes": modes}
+
+    async def prompt(self, blocks: Sequence[Any]) -> str:
+        """Run a turn, after those that were asked for before. It can be cancelled from the start.
+
+        Returns:
+            The reason why it stopped.
+
+        Raises:
+            RpcError: the turn failed, or a part of the prompt cannot be used.
+        """
+        turn = asyncio.create_task(self._turn(read_prompt(blocks)))
+        self._turns.add(turn)
+        try:
+            await asyncio.wait([turn])
+        except asyncio.CancelledError:
+            turn.cancel()
+            await asyncio.wait([turn])
+            raise
+        finally:
+            self._turns.discard(turn)
+        if turn.cancelled():
+            return "cancelled"
+        try:
+            error = turn.result().error
+        except CodexError as failure:
+            error = failure
+        if error is None:
+            return "end_turn"
+        if error.exit_code == ExitCode.TURN_LIMIT:
+            return "max_turn_requests"
+        if error.code == "aborted":
+            return "cancelled"
+        raise rpc_error(error)
+
+    def cancel(self) -> None:
+        """Cancel every prompt that was sent so far."""
+        for turn in self._turns:
+            turn.cancel()
+
+    def choose(self, option: str, value: str) -> list[dict[str, Any]]:
+        """Change an option, for the turns that begin from now on; all options.
+
+        Raises:
+            RpcError: there is no such choice.
+        """
+        choices = self._options.chosen(self._choices, option, value)
+        if not self._opened.is_running:
+            self._opened.change(choices)
+        self._choices = choices
+        options, mode = self._options.shown(choices), self._options.modes(choices)["currentModeId"]
+        self._send([{"sessionUpdate": "current_mode_update", "currentModeId": mode}])
+        self._send([{"sessionUpdate": "config_option_update", "configOptions": options}])
+        return options
+
+    async def close(self) -> None:
+        """Cancel what runs, and close the session."""
+        self.cancel()
+        if self._turns:
+            await asyncio.wait(set(self._turns))
+        await self._hosted.close()
+
+    @property
+    def _opened(self) -> Session:
+        assert self._session is not None
+        return self._session
+
+    async def _turn(self, prompt: Prompt) -> TurnResult:
+        session = self._opened
+        async with self._one_turn:
+            try:
+                prompt = await self._commands.expanded(prompt, session)
+                choices = self._choices
+                if prompt.model is not None:
+                    model = model_of_provider(self._options.config, prompt.model)
+                    choices = replace(choices, model=model, reasoning_effort=None)
+                if choices != session.settings.choices:
+                    session.change(choices)
+                if prompt.compacts:
+                    return await session.compact()
+                if not session.has_begun:
+                    title = cut(" ".join(prompt.said.split()), _TITLE)
+                    self._send([{"sessionUpdate": "session_info_update", "title": title}])
+                with tempfile.TemporaryDirectory(prefix="codex-py-prompt-") as folder:
+                    images = [Path(folder) / f"image-{n}" for n, _ in enumerate(prompt.images, 1)]
+                    for path, data in zip(images, prompt.images, strict=True):
+                        await asyncio.to_thread(path.write_bytes, data)
+                    return await session.run_turn(prompt.text, images=images)
+            finally:
+                if self._timer is not None:
+                    self._timer.cancel()
+                    self._timer = None
+                self._send(self._updates.end())
+
+    def _take(self, event: events.Event) -> None:
+        self._send(self._updates.of(event))
+        if self._updates.has_output and self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_OUTPUT_INTERVAL_S, self._show_output)
+
+    def _show_output(self) -> None:
+        self._timer = None
+        for update in self._updates.output():
+            self._notify(update, is_live=True)
+
+    def _send(self, updates: Iterable[Update]) -> None:
+        for update in updates:
+            if self._waiting is None:
+                self._notify(update)
+            else:
+                self._waiting.append(update)
+
+    def _notify(self, update: Update, *, is_live: bool = False) -> None:
+        params = {"sessionId": self.id, "update": update}
+        self._rpc.notify("session/update", params, is_live=is_live)
+
+    def _announce(self) -> None:
+        waiting, self._waiting = self._waiting or [], None
+        self._send([*waiting, self._commands.update()])
+        if self._opened.has_begun:
+            self._send(self._updates.of(self._opened.token_usage))

@@ -1,0 +1,174 @@
+"""The events of a session as updates of ACP, live and when a session is loaded. Nothing is sent here.
+
+What is sent again replaces what was there, so the live output of a call is its tail.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from codex_py.app.export.markdown import fenced
+from codex_py.frontends.acp.calls import Fields, asked_call, shown_call, text_content
+from codex_py.protocol import event_items, events
+from codex_py.protocol.approval import ApprovalRequest
+from codex_py.protocol.plans import without_tags
+from codex_py.streams.plain_text import command_output
+
+Update: TypeAlias = Fields
+_LIVE_CHARACTERS: Final = 8_000
+
+
+class Updates:
+    """Makes the updates of one session, in their order.
+
+    Args:
+        prefix: begins the ids of its calls and messages; another one each time a session is opened, as the ids of
+            its items begin again.
+        has_notices: the client shows notices.
+    """
+
+    def __init__(self, prefix: str, cwd: Path, *, has_notices: bool) -> None:
+        self._prefix, self._cwd, self._has_notices = prefix, cwd, has_notices
+        self._count = 0
+        """Of the ids that are no item's."""
+        self._streamed: dict[str, str] = {}
+        """The ids of the message and of the thought that are being streamed."""
+        self._part = 0
+        """Of the thought."""
+        self._open: dict[str, str] = {}
+        """The calls that have not ended, with the tails of their output."""
+        self._unsent: set[str] = set()
+        """Those whose output has changed."""
+
+    def of(self, event: events.Event) -> Iterator[Update]:
+        """The updates for an event. Live output is left to `output`."""
+        match event:
+            case events.MessageDelta(delta):
+                yield self._delta("agent_message", delta)
+            case events.ReasoningSummaryDelta(delta, part):
+                begins = part != self._part and "agent_thought" in self._streamed
+                self._part = part
+                yield self._delta("agent_thought", f"\n\n{delta}" if begins else delta)
+            case events.CommandOutputDelta(item_id, delta):
+                self._live(item_id, self._open.get(self._id(item_id), "") + delta)
+            case events.McpToolCallProgress(item_id, message):
+                self._live(item_id, message)
+            case events.ItemStarted(item) | events.ItemUpdated(item):
+                yield from self.item(item, is_done=False)
+            case events.ItemCompleted(item):
+                yield from self.item(item)
+            case events.Reconnecting(message):
+                # What was streamed of the answer cannot be taken back; the next one is another message.
+                self._streamed.clear()
+                if self._has_notices:
+                    yield self._notice(message)
+            case events.UsageReported(last, _, window):
+                yield {"sessionUpdate": "usage_update", "used": last.total_tokens, "size": window}
+            case _:
+                pass
+
+    def item(self, item: event_items.ThreadItem, *, is_done: bool = True) -> Iterator[Update]:
+        """The updates for an item that starts, or is done."""
+        match item:
+            case event_items.AgentMessage(text=text) | event_items.ReasoningSummary(text=text):
+                is_said = isinstance(item, event_items.AgentMessage)
+                role = "agent_message" if is_said else "agent_thought"
+                if self._streamed.pop(role, None) is None:
+                    yield _chunk(role, without_tags(text), self._fresh_id())
+            case event_items.UserMessage(text=text):
+                message_id = self._fresh_id()
+                yield _chunk("user_message", text, message_id)
+                for path in map(Path, item.images):
+                    link = {"type": "resource_link", "name": path.name, "uri": path.as_uri()}
+                    yield _chunk("user_message", "", message_id) | {"content": link}
+            case event_items.TodoList():
+                yield _plan(item)
+            case event_items.ErrorItem(tool=None, message=message):
+                yield self._notice(message)
+            case event_items.TurnTime():
+                pass
+            case _:
+                call_id = self._id(item.id)
+                is_known = call_id in self._open
+                fields = shown_call(item, self._cwd, is_done=is_done, is_known=is_known)
+                yield self._call(call_id, fields)
+
+    def output(self) -> Iterator[Update]:
+        """The output that has changed since the last time."""
+        while self._unsent:
+            call_id = self._unsent.pop()
+            shown = fenced(command_output(self._open[call_id]).rstrip("\n"))
+            yield _progress(call_id, content=[text_content(shown)])
+
+    @property
+    def has_output(self) -> bool:
+        return bool(self._unsent)
+
+    def question(self, request: ApprovalRequest) -> tuple[list[Update], Fields]:
+        """The updates that come before a question, and the call that it is about."""
+        own = request.item_id if request.agent is None else None
+        call_id = self._fresh_id() if own is None else self._id(own)
+        fields = asked_call(request, self._cwd)
+        is_known = call_id in self._open
+        before = [] if is_known else [self._call(call_id, {**fields, "status": "pending"})]
+        return before, {"toolCallId": call_id, **fields}
+
+    def answered(self, call_id: str, *, is_allowed: bool) -> Update:
+        """Close the call of a subagent, whose items are not shown."""
+        return self._call(call_id, {"status": "completed" if is_allowed else "failed"})
+
+    def end(self) -> Iterator[Update]:
+        """At the end of a turn: close what is open."""
+        for call_id in list(self._open):
+            yield self._call(call_id, {"status": "failed"})
+        self._streamed.clear()
+
+    def _id(self, item_id: str) -> str:
+        return f"{self._prefix}-{item_id}"
+
+    def _fresh_id(self) -> str:
+        self._count += 1
+        return f"{self._prefix}-{self._count}"
+
+    def _delta(self, role: str, text: str) -> Update:
+        return _chunk(role, text, self._streamed.setdefault(role, self._fresh_id()))
+
+    def _notice(self, text: str) -> Update:
+        if self._has_notices:
+            return {"sessionUpdate": "notice", "severity": "warning", "title": text or "?"}
+        return _chunk("agent_message", f"*{text}*\n\n", self._fresh_id())
+
+    def _live(self, item_id: str, text: str) -> None:
+        if (call_id := self._id(item_id)) in self._open:
+            self._open[call_id] = text[-_LIVE_CHARACTERS:]
+            self._unsent.add(call_id)
+
+    def _call(self, call_id: str, fields: Fields) -> Update:
+        """Begin a call, or change one that is open. Its status may end it."""
+        is_known = call_id in self._open
+        if fields["status"] in {"completed", "failed"}:
+            self._open.pop(call_id, None)
+            self._unsent.discard(call_id)
+        else:
+            self._open.setdefault(call_id, "")
+        if is_known:
+            return _progress(call_id, **fields)
+        return {"sessionUpdate": "tool_call", "toolCallId": call_id, **fields}
+
+
+def _chunk(role: str, text: str, message_id: str) -> Update:
+    content = {"type": "text", "text": text}
+    return {"sessionUpdate": f"{role}_chunk", "messageId": message_id, "content": content}
+
+
+def _progress(call_id: str, **fields: object) -> Update:
+    return {"sessionUpdate": "tool_call_update", "toolCallId": call_id, **fields}
+
+
+def _plan(item: event_items.TodoList) -> Update:
+    entries: list[Fields] = []
+    for entry in item.items:
+        status = "in_progress" if entry.in_progress else "pending"
+        status = "completed" if entry.completed else status
+        entries.append({"content": entry.text, "priority": "medium", "status": status})
+    return {"sessionUpdate": "plan", "entries": entries}
