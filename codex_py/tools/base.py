@@ -1,5 +1,6 @@
 """Base classes of tools and of their parameters."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
@@ -7,7 +8,6 @@ from typing import Self
 from codex_py.errors import ToolError
 from codex_py.protocol.checked import checked
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.messages import decode_json
 
 
 @frozen(kw_only=True)
@@ -25,7 +25,11 @@ class ToolParams:
     @classmethod
     def model_validate_json(cls, text: str) -> Self:
         """Raises a `ValueError` or `RecursionError`."""
-        return cls.model_validate(decode_json(text))
+        value = json.loads(text)
+        if "\\ud" in text.lower():
+            # Half a surrogate pair is the model's mistake, which it is told.
+            json.dumps(value, ensure_ascii=False).encode()
+        return cls.model_validate(value)
 
 
 def invalid_arguments(error: ValueError | RecursionError) -> ToolError:
