@@ -183,7 +183,10 @@ def test_secrets_and_masks_are_not_in_the_log_and_stopped_commands_do_nothing(
     assert [(each.level, each.message) for each in result.annotations] == [("notice", "yes")]
 
 
-def test_what_a_step_leaves_running_is_ended_with_the_job(tmp_path: Path) -> None:
+def test_what_a_step_leaves_running_is_ended_with_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.support.workflow_runner.LEAVING_S", 0.5)
     result = run(tmp_path, {}, "- run: sleep 100 >/dev/null 2>&1 &")
     assert result.left_behind == ["sleep 100 "]
 

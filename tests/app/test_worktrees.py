@@ -330,8 +330,13 @@ def test_a_tree_that_is_written_to_while_it_is_removed_is_kept(repository: Repos
 
 def test_folders_that_are_too_deep_to_be_removed_are_told(repository: Repository) -> None:
     with repository.tree() as tree:
-        deep = "i=0; while [ $i -lt 1100 ]; do mkdir d; cd -P d; i=$((i+1)); done"
-        script(repository, tree, deep)
+        folder = os.open(tree.path, os.O_RDONLY)
+        for _ in range(1100):
+            os.mkdir("d", dir_fd=folder)
+            inner = os.open("d", os.O_RDONLY, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        os.close(folder)
     (warning,) = repository.warnings
     assert warning.startswith(f"The git worktree {tree.path} could not be removed: ")
     subprocess.run(["rm", "-r", str(tree.path.parent)], check=True)

@@ -66,7 +66,7 @@ def test_a_provider_that_never_has_time_ends_its_tasks_as_failed() -> None:
 
 
 def test_an_outage_does_not_use_up_the_attempts_of_one_task() -> None:
-    left = 4
+    left = 3
 
     def status(_row: Row, _number: int) -> str:
         nonlocal left

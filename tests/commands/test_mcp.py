@@ -274,10 +274,10 @@ def test_a_server_that_works_is_shown_with_its_tools(home: Path) -> None:
             {
                 "command": "sh",
                 "args": ["-c", "echo Hello; exec sleep 600"],
-                "startup_timeout_sec": 4,
+                "startup_timeout_sec": 2,
             },
             "timed_out",
-            "did not come up within 4 s",
+            "did not come up within 2 s",
             "On stdout it may write nothing but messages",
         ),
         ({"url": "http://127.0.0.1:1/mcp"}, "unreachable", "could not be reached", "Look at `url`"),

@@ -22,7 +22,7 @@ import yaml
 from tests.support.workflow_expressions import filled, holds
 
 _STEP_S: Final = 240
-_LEAVING_S: Final = 10.0
+LEAVING_S: Final = 10.0
 """What runs longer than the job is left behind."""
 _COMMAND = re.compile(r"^::([\w-]+)(?: ([^:]*(?::(?!:)[^:]*)*))?::(.*)$")
 _SHELLS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -327,7 +327,7 @@ class Job:
 
     def _end_processes(self) -> list[str]:
         """End what the job left running, as far as `/proc` shows whose it is; the command lines."""
-        until = time.monotonic() + _LEAVING_S
+        until = time.monotonic() + LEAVING_S
         while (running := self._running()) and time.monotonic() < until:
             time.sleep(0.05)
         for pid in running:

@@ -131,7 +131,8 @@ def test_what_is_typed_into_a_command_is_shown_to_the_hooks_of_commands(place: W
     typed = ["git push\n", "touch made\n", "", "exit 3\n"]
     replies = [_typing(chars, f"w{number}") for number, chars in enumerate(typed)]
     poll = _typing("", "end")
-    hooked = run(place, hooks, [shell, *replies, poll, DONE])
+    soon = {"background_terminal_max_timeout": 2_000}
+    hooked = run(place, hooks, [shell, *replies, poll, DONE], flags=soon)
     seen = [(given["tool_use_id"], given["tool_input"]["command"]) for given in hooked.given("pre")]
     assert seen == [("c1", "sh"), ("w0", "git push\n"), ("w1", "touch made\n"), ("w3", "exit 3\n")]
     outputs = [text for role, text in hooked.said() if role == "output"]
