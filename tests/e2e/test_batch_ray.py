@@ -1,19 +1,22 @@
 """`codex-py batch --ray`: its errors, and what is left after kills, the latter with a Ray that is installed."""
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
 from codex_py.commands.batch.ray_engine import RayEngine
+from codex_py.commands.batch.tasks import Task
 from codex_py.config.config import load_config
 from codex_py.errors import CodexError
 from codex_py.testing import Pause
@@ -64,6 +67,50 @@ def test_a_cluster_that_cannot_be_used_is_a_sentence(
     assert " ".join(str(error).split()) in str(caught.value)
 
 
+def test_an_attempt_may_wait_for_its_turn_and_is_not_cancelled_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = {"status": "done", "attempts": [{"status": "done"}]}
+    ended = 0, "", {"result.jsonl": json.dumps(result).encode()}
+
+    async def stream() -> AsyncIterator[Awaitable[Any]]:
+        for value in (None, ended):
+            if value is None:
+                for _ in range(10):
+                    await asyncio.sleep(0)
+            got = asyncio.get_running_loop().create_future()
+            got.set_result(value)
+            yield got
+
+    class FakeRay(ModuleType):
+        exceptions = SimpleNamespace(RayError=KeyError)
+
+        def init(self, **_: object) -> None: ...
+
+        def remote(self, **_: object) -> Any:
+            return self._function
+
+        def _function(self, _: object) -> Any:
+            return SimpleNamespace(options=self._options)
+
+        def _options(self, **_: object) -> Any:
+            return SimpleNamespace(remote=self._stream)
+
+        def _stream(self, *_: object) -> AsyncIterator[Awaitable[Any]]:
+            return stream()
+
+    monkeypatch.setitem(sys.modules, "ray", FakeRay("ray"))
+    variables = environment(tmp_path)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    config = load_config(cwd=tmp_path, environment=variables)
+    # With the patience for the node, no time at all.
+    engine = RayEngine("auto", 0.25, (), -60.0, config, variables)
+    record = asyncio.run(
+        engine.run(Task.model_validate({"id": "t", "prompt": "x"}), b"{}", tmp_path / "t")
+    )
+    assert record["status"] == "done"
+
+
 def processes(place: Workplace, *words: bytes) -> Iterator[int]:
     """The running processes of this place whose command line has all these words."""
     home = f"CODEX_HOME={place.home}\0".encode()
@@ -107,8 +154,7 @@ def test_a_killed_worker_or_driver_leaves_no_agent_and_no_task_without_a_result(
             assert len(after) == 2
             assert len(before & after) == 1
             driver.kill()
-        # An agent ends with its worker; that Ray has lost its driver, a worker notices after 2 s.
-        wait_until_gone(place, 20.0)
+        wait_until_gone(place, 1.0)
         assert (place.cwd / "out.jsonl").read_bytes() == b""
         for pause in pauses:
             pause.until.set()

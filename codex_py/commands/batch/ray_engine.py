@@ -8,11 +8,13 @@ import asyncio
 import ctypes
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
@@ -31,7 +33,7 @@ _SENT = ("PATH", "HOME", "USER", "SHELL", "LANG", "LC_*", "TZ", "CODEX_*", "*_PR
 _GRACE_S = 60.0
 """A node that does not answer so long after the time-out is given up."""
 
-_OnNode: TypeAlias = Callable[..., tuple[int, str, dict[str, bytes]]]
+_Ended: TypeAlias = tuple[int, str, dict[str, bytes]]
 
 
 class RayEngine:
@@ -59,6 +61,7 @@ class RayEngine:
         self._options, self._timeout_s = options, timeout_s
         self._environment, self._keys = environment, secret_names(config)
         self._cwd = str(Path.cwd())
+        self._driver = os.getpid() if address == "local" else None
         settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
         if address != "local":
             # Otherwise it takes 15 minutes until it says that nobody is there.
@@ -78,7 +81,8 @@ class RayEngine:
             ray.init(address=address, **quiet, **(of_own if address == "local" else {}))
             # Ray would repeat what was lost without a word, and pay for it twice.
             once = {"max_retries": 0, "retry_exceptions": False, "scheduling_strategy": "SPREAD"}
-            self._attempt: Any = ray.remote(num_cpus=cpus, **once)(_on_node())
+            remote = ray.remote(num_cpus=cpus, num_returns="streaming", **once)
+            self._attempt: Any = remote(_on_node())
         except ConnectionError as error:
             text = f"there is no Ray at {address}: {_line(error)}"
             raise CodexError(text, exit_code=ExitCode.UNAVAILABLE) from error
@@ -92,17 +96,21 @@ class RayEngine:
             for name, value in self._environment.items()
             if any(fnmatchcase(name, pattern) for pattern in names)
         }
-        call = (self._batch, self._options, line, sent, self._cwd)
-        ref = self._attempt.options(name=task.id).remote(*call)
+        call = (self._batch, self._options, line, sent, self._cwd, self._driver)
+        stream = self._attempt.options(name=task.id).remote(*call)
         try:
+            # It has begun: before that it may wait for processors, or for a node.
+            await (await anext(stream))
             async with asyncio.timeout((task.timeout or self._timeout_s) + _GRACE_S):
-                code, stderr, files = await asyncio.wrap_future(ref.future())
-        except TimeoutError:
-            return failed("lost", "the node does not answer")
+                code, stderr, files = await (await anext(stream))
         except self._ray.exceptions.RayError as error:
             return failed("lost", _line(error))
-        finally:
-            self._ray.cancel(ref, force=True)
+        except (TimeoutError, asyncio.CancelledError) as error:
+            # Only here: at the end of an attempt this can kill its worker, and Ray aborts us.
+            self._ray.cancel(stream, force=True)
+            if isinstance(error, TimeoutError):
+                return failed("lost", "the node does not answer")
+            raise
         await asyncio.to_thread(_write, folder, files)
         if result := files.get("result.jsonl"):
             record: dict[str, Any] = json.loads(result)
@@ -124,8 +132,11 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
         (folder / name).write_bytes(data)
 
 
-def _on_node() -> _OnNode:
-    """The function for workers. As an inner one it is sent by value, without our package: a worker may lack that."""
+def _on_node() -> Callable[..., Iterator[_Ended | None]]:
+    """The function for workers, which yields once when it begins, and at its end.
+
+    As an inner one it is sent by value, without our package: a worker may lack that.
+    """
 
     def attempt(
         before: Sequence[str],
@@ -133,7 +144,9 @@ def _on_node() -> _OnNode:
         line: bytes,
         environment: Mapping[str, str],
         cwd: str,
-    ) -> tuple[int, str, dict[str, bytes]]:
+        driver: int | None,
+    ) -> Iterator[_Ended | None]:
+        yield None
         worker, library = os.getpid(), ctypes.CDLL(None)
 
         def die_with_worker() -> None:
@@ -145,21 +158,32 @@ def _on_node() -> _OnNode:
             if os.getppid() != worker:
                 os._exit(1)
 
+        def end_with_driver(driver: int, child: subprocess.Popen[bytes]) -> None:
+            # Where Ray dies with the driver, the worker needs 2 s to notice that.
+            both = [os.pidfd_open(driver), os.pidfd_open(child.pid)]
+            select.select(both, (), ())
+            child.terminate()
+            for each in both:
+                os.close(each)
+
         with tempfile.TemporaryDirectory(prefix="codex-py-batch-") as folder:
-            done = subprocess.run(
+            child = subprocess.Popen(
                 [*before, "-o", f"{folder}/result.jsonl", "--", *behind],
-                input=line,
-                capture_output=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
                 env=environment,
                 cwd=cwd,
                 preexec_fn=die_with_worker,
-                check=False,
             )
+            if driver is not None and sys.platform == "linux":
+                threading.Thread(target=end_with_driver, args=(driver, child), daemon=True).start()
+            _, stderr = child.communicate(line)
             files = {
                 path.name: path.read_bytes()[:50_000_000]
                 for path in Path(folder).rglob("[!.]*")
                 if path.is_file()
             }
-        return done.returncode, done.stderr.decode(errors="replace")[-1000:], files
+        yield child.returncode, stderr.decode(errors="replace")[-1000:], files
 
     return attempt
