@@ -3,13 +3,16 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from email import message_from_string
 from pathlib import Path
 
 import pytest
 
+from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
 from codex_py.version import DISTRIBUTION
+from tests.support.server import ScriptedServer
 
 ROOT = Path(__file__).parent.parent
 
@@ -112,3 +115,73 @@ def test_ci_names_tests_that_are_there() -> None:
     named = re.findall(r"tests/[\w./]+", (ROOT / ".ci/run").read_text(encoding="utf-8"))
     assert named
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_the_container_is_made_of_what_is_there() -> None:
+    """An image cannot be built in a test: its copies are, as far as they decide whether the package builds."""
+    steps = (ROOT / "Containerfile").read_text(encoding="utf-8")
+    copied = [
+        word
+        for line in re.findall(r"^COPY (.*) \S+$", steps, re.MULTILINE)
+        for word in line.split()
+    ]
+    assert [path for path in copied if not (ROOT / path).exists()] == []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    files = [project["project"]["readme"], *project["project"]["license-files"]]
+    assert {*wheel["packages"], *wheel["force-include"], *wheel["shared-data"], *files} <= {*copied}
+
+
+def test_the_slim_installation_is_enough_for_a_library(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
+    (named,) = re.findall(r"^pip install (httpx .*)$", page, re.MULTILINE)
+    kept = {name.replace("-", "_") for name in named.split()}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {re.split(r"[<>=]", each)[0].replace("-", "_") for each in project["dependencies"]}
+    # These come with those that are kept.
+    left_out = declared - kept - {"anyio", "pydantic_core", "referencing"}
+    assert {"mcp", "prompt_toolkit", "rich"} <= left_out
+    modules = {"markdown_it_py": "markdown_it", "agent_client_protocol": "acp"}
+    absent = sorted(modules.get(name, name) for name in left_out)
+    patch = "*** Begin Patch\n*** Add File: a.txt\n+text\n*** End Patch"
+    calls = [
+        *ev_function_call("call_1", "exec_command", {"cmd": "echo hi | tr a-z A-Z"}),
+        *ev_custom_tool_call("call_2", "apply_patch", patch),
+        *ev_function_call("call_3", "double", {"number": 4}),
+    ]
+    with ScriptedServer(
+        [[*calls, ev_completed()], [*ev_message('{"a": 1}'), ev_completed()]]
+    ) as server:
+        home, work = tmp_path / "home", tmp_path / "work"
+        home.mkdir()
+        work.mkdir()
+        (home / "config.toml").write_text(server.config_toml(), encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-c", f"import sys; sys.modules |= dict.fromkeys({absent})\n{_SLIM}"],
+            cwd=work,
+            env={"CODEX_HOME": str(home), "PATH": os.environ["PATH"], "MOCK_KEY": "none"},
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
+        assert (done.returncode, done.stdout.decode().strip()) == (0, '{"a": 1}'), done.stderr
+        outputs = [server.requests[1].output(f"call_{number}") for number in (1, 2, 3)]
+    assert [text.splitlines()[-1] for text in outputs] == ["HI", "A a.txt", "8"]
+
+
+_SLIM = """
+import asyncio
+from pathlib import Path
+from codex_py import SessionOptions, load_config, open_session
+
+def double(number: int) -> int:
+    return 2 * number
+
+async def main() -> None:
+    config = load_config(cwd=Path.cwd(), overrides=["sandbox_mode=workspace-write"])
+    async with open_session(config, SessionOptions(), lambda _: None, tools=[double]) as session:
+        result = await session.run_turn("go", output_schema={"type": "object"})
+        print(result.last_message)
+
+asyncio.run(main())
+"""
