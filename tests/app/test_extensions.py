@@ -45,7 +45,7 @@ from codex_py import (
     open_session,
     tool,
 )
-from codex_py.errors import ConfigError
+from codex_py.errors import ConfigError, ExitCode
 from codex_py.testing import Reply, ev_completed, ev_function_call, ev_message
 from tests.support.program import Workplace, environment
 from tests.support.server import ScriptedServer
@@ -533,7 +533,10 @@ def test_a_turn_is_left_before_its_last_event(place: Workplace, outcome: str) ->
     assert (first, left) == ("entered", "left")
     assert last == ("turn.completed" if outcome == "completed" else "turn.failed")
     assert len([event for event in log if event in ends]) == 1
-    assert (talk.ends[0].facts, talk.result.exit_code) == ({"gates": ["lint"]}, 3)
+    assert talk.ends[0].facts == {"gates": ["lint"]}
+    # That of an error is the stronger one.
+    code = {"completed": 3, "failed": ExitCode.TURN_FAILED, "cancelled": ExitCode.INTERRUPTED}
+    assert talk.result.exit_code == code[outcome]
 
 
 def test_a_wall_clock_ends_a_turn_with_its_reason(place: Workplace) -> None:
@@ -751,7 +754,7 @@ def test_a_fact_that_cannot_be_used_fails_the_turn(
 ) -> None:
     talk = run(place, [says("hi")], lambda _: Extension(turn_facts=lambda: facts))
     assert [end.type for end in talk.ends] == ["turn.failed"]
-    assert (talk.result.exit_code, talk.result.last_message) == (0, "hi")
+    assert (talk.result.exit_code, talk.result.last_message) == (1, "hi")
     assert str(talk.result.error) == f"an extension returned bad `turn_facts`: {reason}"
 
 
