@@ -189,48 +189,6 @@ def run(command: str, tmp_path: Path, repo: Path) -> str:
     return done.stdout.decode()
 
 
-def test_the_library_example_runs_as_it_stands(tmp_path: Path, home: Path, repo: Path) -> None:
-    example, _ = blocks("python", (DOCS / "library.md").read_text(encoding="utf-8"))
-    with ScriptedServer([answer]) as server:
-        (home / "config.toml").write_text(server.config_toml(), encoding="utf-8")
-        done = subprocess.run(
-            [sys.executable, "-c", example],
-            cwd=repo,
-            env=environment(tmp_path),
-            capture_output=True,
-            timeout=120,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr.decode()
-    assert done.stdout.decode().splitlines()[-1] == HELLO
-
-
-def test_the_tool_example_runs_as_it_stands(tmp_path: Path, home: Path, repo: Path) -> None:
-    (example,) = blocks("python")
-    call = ev_function_call("call_1", "stock", {"part": "bolts"})
-    with ScriptedServer(
-        [
-            [ev_created(), *call, ev_completed()],
-            lambda request: [
-                ev_created(),
-                *ev_message(request.input[-1]["output"]),
-                ev_completed(),
-            ],
-        ]
-    ) as server:
-        (home / "config.toml").write_text(server.config_toml(), encoding="utf-8")
-        done = subprocess.run(
-            [sys.executable, "-c", example],
-            cwd=repo,
-            env=environment(tmp_path),
-            capture_output=True,
-            timeout=120,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr.decode()
-    assert done.stdout.decode().splitlines()[-1] == '{"bolts":7}'
-
-
 def test_the_provider_example_is_a_valid_configuration(
     tmp_path: Path, home: Path, repo: Path
 ) -> None:

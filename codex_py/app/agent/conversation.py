@@ -18,6 +18,7 @@ from codex_py.app.options import SessionOptions
 from codex_py.app.session import log_warnings, open_session
 from codex_py.config.config import load_config
 from codex_py.core.session import Session
+from codex_py.errors import TurnAborted
 from codex_py.protocol.events import Event, ItemCompleted, TurnCompleted, TurnFailed
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem
@@ -67,7 +68,7 @@ class Conversation:
         self._setup, self._options = setup, options
         self._task: asyncio.Task[Any] | None = None
         """Runs a turn."""
-        self._is_ending = False
+        self._is_ending = self._is_cancelled = False
         self._hosted: HostedSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: Tell | None = None
@@ -82,7 +83,7 @@ class Conversation:
             await asyncio.wait([self._task])
         if self._task is not None:
             raise RuntimeError("a turn of this agent runs; wait for its end, or `steer` it")
-        self._task, self._is_ending = asyncio.current_task(), False
+        self._task, self._is_ending, self._is_cancelled = asyncio.current_task(), False, False
         seen: list[Event] = []
 
         def listen(event: Event) -> None:
@@ -98,6 +99,10 @@ class Conversation:
             before = session.token_usage.total
             turn = session.run_turn(prompt, images=images, output_schema=output_type)
             done = await hosted.run(turn)
+        except asyncio.CancelledError:
+            if self._is_cancelled and cast("asyncio.Task[Any]", self._task).uncancel() == 0:
+                raise TurnAborted("the turn was interrupted before it began") from None
+            raise
         finally:
             self._task = self._listener = None
         text = done.last_message or ""
@@ -154,6 +159,7 @@ class Conversation:
         if task is self._task and self.session is not None and self.session.is_running:
             self.session.abort()
         else:
+            self._is_cancelled = True
             task.cancel()
 
     async def _opened(self) -> tuple[HostedSession, Session]:

@@ -363,6 +363,19 @@ def test_a_turn_is_steered_and_interrupted() -> None:
     asyncio.run(main())
 
 
+def test_a_turn_that_is_interrupted_before_it_begins_is_aborted_too() -> None:
+    async def main() -> None:
+        async with Agent(FakeModel("fine")) as agent:
+            running = asyncio.create_task(agent.run("go"))
+            await asyncio.sleep(0)
+            agent.interrupt()
+            with pytest.raises(TurnAborted):
+                await running
+            assert (await agent.run("go on")).text == "fine"
+
+    asyncio.run(main())
+
+
 def test_one_turn_runs_at_a_time() -> None:
     pause = Pause()
     model = FakeModel([ev_created(), pause, *ev_message("done"), ev_completed()])
