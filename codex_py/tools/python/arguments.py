@@ -28,9 +28,9 @@ class FunctionArguments(BaseModel):
             raise WrongValue(path, first["msg"], first["input"]) from error
 
     def given(self) -> dict[str, Any]:
-        """The arguments that the model gave, by the names of the parameters."""
-        fields = type(self).model_fields
-        return {str(fields[name].alias): getattr(self, name) for name in self.model_fields_set}
+        """The arguments that the model gave, by the names of the parameters, in their order."""
+        fields, given = type(self).model_fields, self.model_fields_set
+        return {str(fields[name].alias): getattr(self, name) for name in fields if name in given}
 
 
 def arguments_model(

@@ -75,6 +75,14 @@ def test_a_function_is_called_with_converted_arguments_and_its_text_goes_to_the_
     assert run(weather, {"city": "Ulm", "days": None, "near": None}).output == "Ulm 3 None"
 
 
+def test_arguments_are_shown_in_the_order_of_the_parameters() -> None:
+    def many(one: int, two: int, three: int, four: int, five: int, six: int) -> None: ...
+
+    names = ["one", "two", "three", "four", "five", "six"]
+    item = run(many, dict.fromkeys(reversed(names), 1)).item
+    assert list(item.arguments) == names
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
