@@ -177,6 +177,10 @@ class Editor:
         self._lines.put(b"")
 
 
+def always(answer: Any) -> Answer:
+    return lambda _method, _params: answer
+
+
 def allows(option: str = "approved") -> Answer:
     outcome = {"outcome": "selected", "optionId": option}
     return lambda _method, _params: {"result": {"outcome": outcome}}

@@ -17,10 +17,10 @@ from codex_py.testing import (
     ev_text_deltas,
 )
 from tests.support.editor import (
-    Answer,
     Editor,
     Refused,
     allows,
+    always,
     begin_prompt,
     editor,
     new_session,
@@ -44,10 +44,6 @@ def runs(command: str, call_id: str = "call_1", **more: Any) -> list[Any]:
 def patches(*lines: str) -> list[Any]:
     text = "\n".join(["*** Begin Patch", *lines, "*** End Patch", ""])
     return [*ev_custom_tool_call("call_1", "apply_patch", text), ev_completed()]
-
-
-def always(answer: Any) -> Answer:
-    return lambda _method, _params: answer
 
 
 def test_the_schema_of_the_protocol_is_here() -> None:

@@ -1,0 +1,267 @@
+"""What a client puts into prompts, chooses for a session, and brings with it."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from codex_py.testing import ev_completed, ev_function_call, ev_message
+from tests.support.editor import Refused, always, begin_prompt, editor, new_session, prompt
+from tests.support.mcp import odd_command
+from tests.support.program import Workplace
+from tests.support.server import ScriptedServer
+
+DONE = [*ev_message("done"), ev_completed()]
+FREE = ("-s", "danger-full-access")
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+IMAGE = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(PNG).decode()}
+
+
+def last_prompt(server: ScriptedServer) -> list[dict[str, Any]]:
+    """The content parts of the last user message that was sent."""
+    messages = [item for item in server.requests[-1].input if item.get("role") == "user"]
+    return messages[-1]["content"]
+
+
+def test_the_parts_of_a_prompt_reach_the_model(place: Workplace) -> None:
+    selection = {"uri": "file:///a%20b/c.py#L3-4", "text": "x = 1\n"}
+    parts = [
+        {"type": "text", "text": "Explain "},
+        {"type": "resource_link", "name": "c.py", "uri": "file:///a%20b/c.py"},
+        {"type": "text", "text": " and "},
+        {"type": "resource", "resource": selection},
+        {"type": "resource", "resource": {"uri": "file:///x.png", **_blob("image/png")}},
+        {"type": "resource", "resource": {"uri": "file:///x.zip", **_blob("application/zip")}},
+        IMAGE,
+    ]
+    with ScriptedServer([DONE]) as server:
+        place.configure(server)
+        with editor(place, *FREE) as client:
+            assert prompt(client, new_session(client, place), *parts) == "end_turn"
+        content = last_prompt(server)
+    said = "".join(part.get("text", "") for part in content)
+    assert (
+        "Explain [@c.py](/a b/c.py) and [@c.py#L3-4](/a b/c.py#L3-4)[@x.png](/x.png)[@x.zip](/x.zip)"
+        '\n\n<context ref="/a b/c.py#L3-4">\nx = 1\n\n</context>'
+    ) in said
+    assert [part["type"] for part in content].count("input_image") == 2
+
+
+def _blob(kind: str) -> dict[str, str]:
+    return {"blob": IMAGE["data"], "mimeType": kind}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "audio", "mimeType": "audio/wav", "data": ""},
+        {**IMAGE, "data": "no base64!"},
+        {"type": "text"},
+        {"type": "video"},
+        "text",
+    ],
+)
+def test_a_part_that_cannot_be_used_is_refused(place: Workplace, part: Any) -> None:
+    with ScriptedServer([DONE]) as server:
+        place.configure(server)
+        with editor(place, *FREE) as client:
+            session = new_session(client, place)
+            with pytest.raises(Refused, match="-32602"):
+                client.request("session/prompt", sessionId=session, prompt=[part])
+            assert prompt(client, session) == "end_turn"
+
+
+def test_a_path_is_no_command(place: Workplace) -> None:
+    """opencode takes it for one, and the model never gets the text."""
+    with ScriptedServer([DONE, DONE]) as server:
+        place.configure(server)
+        with editor(place, *FREE) as client:
+            session = new_session(client, place)
+            prompt(client, session, "/usr/bin is what?")
+            assert last_prompt(server)[0]["text"] == "/usr/bin is what?"
+            # Without a slash it is no command either.
+            prompt(client, session, "init")
+            assert last_prompt(server)[0]["text"] == "init"
+
+
+def test_commands_are_offered_and_run(place: Workplace) -> None:
+    (place.home / "prompts").mkdir()
+    (place.home / "prompts" / "greet.md").write_text(
+        "---\ndescription: Greets\nargument-hint: WHO\n---\nSay hello to $1\n", encoding="utf-8"
+    )
+    with ScriptedServer([DONE] * 4, check_prefix=False) as server:
+        place.configure(server)
+        with editor(place, *FREE) as client:
+            session = new_session(client, place)
+            told = client.until(lambda u: u["sessionUpdate"] == "available_commands_update")
+            offered = {each["name"]: each for each in told["availableCommands"]}
+            assert offered.keys() == {"init", "compact", "review", "prompts:greet"}
+            assert offered["prompts:greet"]["input"] == {"hint": "WHO"}
+            prompt(client, session, "/prompts:greet Ada")
+            assert last_prompt(server)[0]["text"] == "Say hello to Ada"
+            prompt(client, session, "/init")
+            assert "AGENTS.md" in last_prompt(server)[0]["text"]
+            assert prompt(client, session, "/compact") == "end_turn"
+            assert "think" in {call["kind"] for call in client.calls().values()}
+            with pytest.raises(Refused, match="git"):
+                prompt(client, session, "/review")
+            assert prompt(client, session) == "end_turn"
+
+
+def test_permissions_model_and_effort_are_options(place: Workplace) -> None:
+    with ScriptedServer([DONE] * 5) as server:
+        place.configure(server)
+        with editor(place) as client:
+            opened = client.request("session/new", cwd=str(place.cwd), mcpServers=[])
+            session = opened["sessionId"]
+            options = {each["id"]: each for each in opened["configOptions"]}
+            assert {each["category"] for each in options.values()} == {
+                *("mode", "model", "thought_level")
+            }
+            assert options["mode"]["currentValue"] == "read-only"
+            modes = [each["value"] for each in options["mode"]["options"]]
+            assert modes == [each["id"] for each in opened["modes"]["availableModes"]]
+            assert modes == [
+                *("ask", "never-ask", "read-only", "full-access", "configured", "plan")
+            ]
+
+            def choose(option: str, value: Any) -> dict[str, Any]:
+                chosen = client.request(
+                    "session/set_config_option", sessionId=session, configId=option, value=value
+                )
+                return {each["id"]: each["currentValue"] for each in chosen["configOptions"]}
+
+            assert choose("effort", "high")["effort"] == "high"
+            assert choose("mode", "full-access")["mode"] == "full-access"
+            assert client.updates[-2:] == [
+                {"sessionUpdate": "current_mode_update", "currentModeId": "full-access"},
+                {
+                    "sessionUpdate": "config_option_update",
+                    "configOptions": client.updates[-1]["configOptions"],
+                },
+            ]
+            model = options["model"]["options"][-1]["value"]
+            assert choose("model", model)["model"] == model
+            prompt(client, session)
+            body = server.requests[-1].body
+            assert (body["model"], body["reasoning"]["effort"]) == (model, "high")
+            (file,) = place.rollouts()
+            assert '"sandbox_policy":{"type":"danger-full-access"}' in file.read_text(
+                encoding="utf-8"
+            )
+            client.request("session/set_mode", sessionId=session, modeId="plan")
+            prompt(client, session)
+            assert "<collaboration_mode>" in json.dumps(server.requests[-1].body["input"])
+            assert choose("mode", "configured")["mode"] == "read-only"
+            for option, value in (
+                ("mode", "yolo"),
+                ("speed", "high"),
+                ("model", 3),
+                ("effort", None),
+            ):
+                with pytest.raises(Refused, match="-32602"):
+                    choose(option, value)
+
+
+def test_a_choice_during_a_turn_counts_for_the_next_one(place: Workplace) -> None:
+    (place.cwd / "go").touch()
+    wait = "while [ -e go ]; do sleep 0.05; done"
+    call = ev_function_call("call_1", "exec_command", {"cmd": wait, "yield_time_ms": 60_000})
+    with ScriptedServer([[*call, ev_completed()], DONE, DONE]) as server:
+        place.configure(server)
+        with editor(place, *FREE) as client:
+            session = new_session(client, place)
+            number = begin_prompt(client, session)
+            client.until(lambda update: update["sessionUpdate"] == "tool_call")
+            params = {"sessionId": session, "configId": "effort", "value": "low"}
+            client.request("session/set_config_option", **params)
+            (place.cwd / "go").unlink()
+            client.result(number)
+            prompt(client, session)
+    *before, last = ["low" in json.dumps(sent.body.get("reasoning")) for sent in server.requests]
+    assert last
+    assert not any(before)
+
+
+def odd(place: Workplace, behaviour: str, name: str = "My server") -> dict[str, Any]:
+    """A server as a client names it."""
+    command, *args = odd_command(behaviour, place.home / "messages")
+    return {
+        "name": name,
+        "command": command,
+        "args": args,
+        "env": [{"name": "GIVEN", "value": "yes"}],
+    }
+
+
+def test_servers_of_the_client_become_those_of_the_session(place: Workplace) -> None:
+    call = ev_function_call("call_1", "mcp__My-server__echo", {"text": "hi"})
+    with ScriptedServer([[*call, ev_completed()], DONE]) as server:
+        place.configure(server)
+        with editor(place, *FREE) as client:
+            session = new_session(client, place, mcpServers=[odd(place, "plain")])
+            assert prompt(client, session) == "end_turn"
+    shown = client.call()
+    assert (shown["title"], shown["status"]) == ("My-server.echo", "completed")
+    assert shown["rawInput"] == {"text": "hi"}
+    assert '"text": "hi"' in json.dumps(shown["content"]).replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"result": {"action": "accept", "content": {"name": "Ada"}}}, "Ada"),
+        ({"result": {"action": "decline"}}, "decline"),
+        ({"result": {"action": "_later", "content": {}}}, "decline"),
+        ({"result": 3}, "decline"),
+        ({"error": {"code": -1, "message": "no"}}, "decline"),
+    ],
+)
+def test_a_server_asks_the_user_of_the_client(place: Workplace, answer: Any, told: str) -> None:
+    call = ev_function_call("call_1", "mcp__My-server__asks", {})
+    with ScriptedServer([[*call, ev_completed()], DONE]) as server:
+        place.configure(server)
+        can: dict[str, Any] = {"elicitation": {"form": {}}}
+        with editor(place, *FREE, capabilities=can, answer=always(answer)) as client:
+            session = new_session(client, place, mcpServers=[odd(place, "asks")])
+            assert prompt(client, session) == "end_turn"
+    assert len(client.asked) == 1
+    assert told in json.dumps(server.requests[-1].input[-1])
+
+
+@pytest.mark.parametrize(
+    "servers",
+    [
+        [{"type": "sse", "name": "x", "url": "http://127.0.0.1:1", "headers": []}],
+        [{"name": "x"}],
+        [{"name": "x", "command": "y", "args": [], "env": {"A": "b"}}],
+        ["x"],
+        {"x": {}},
+        "x",
+    ],
+)
+def test_a_server_that_cannot_be_used_is_refused(place: Workplace, servers: Any) -> None:
+    with ScriptedServer([]) as server:
+        place.configure(server)
+        with editor(place, *FREE) as client:
+            with pytest.raises(Refused, match="-32602"):
+                new_session(client, place, mcpServers=servers)
+            assert new_session(client, place, mcpServers=None)
+
+
+def test_a_missing_key_is_said(place: Workplace) -> None:
+    with ScriptedServer([]) as server:
+        place.configure(server)
+        with editor(place, env={"MOCK_KEY": ""}) as client:
+            with pytest.raises(Refused, match=r"-32000: .*MOCK_KEY"):
+                new_session(client, place)
+            with pytest.raises(Refused, match=r"-32000: .*MOCK_KEY"):
+                client.request("authenticate", methodId="api-key")
+            with pytest.raises(Refused, match="-32602"):
+                client.request("authenticate", methodId="login")
+        with editor(place) as client:
+            client.request("authenticate", methodId="api-key")
+            client.request("logout")
