@@ -56,20 +56,28 @@ def work_tree(git: Git, top: Path, left_out: Callable[[str], bool] = lambda _: F
     found = [*changed, *(name for name in new if not name.endswith("/"))]
     files = [name for name in found if not left_out(name)]
     # A file may be gone because its folder has become another file.
-    for names, *words in ((gone, "--force-remove"), (files, "--add", "--replace")):
+    for names, *words in ((gone, "--force-remove"), (files, "--add", "--remove", "--replace")):
         stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
         git.output(top, "update-index", "-z", *words, "--stdin", stdin=stdin)
     return git.output(top, "write-tree")
 
 
-def files_between(git: Git, top: Path, old: str, new: str) -> list[PatchedFile]:
-    """The files that differ between two trees or commits, without submodules. Raises a `CodexError`."""
+def empty_tree(git: Git, top: Path) -> str:
+    """The id of the tree without files. Raises a `CodexError`."""
+    return git.output(top, "hash-object", "-w", "-t", "tree", "--stdin")
+
+
+def files_between(
+    git: Git, top: Path, old: str, new: str, left_out: Callable[[str], bool] = lambda _: False
+) -> list[PatchedFile]:
+    """The files that differ between two trees or commits, without submodules and those `left_out` by their name.
+    Raises a `CodexError`."""
     fields = git.names(top, "diff-tree", "-r", "-z", "--no-renames", "--raw", old, new)
     found: list[tuple[str, Sequence[int], Sequence[str]]] = []
     for meta, name in zip(fields[::2], fields[1::2], strict=True):
         *modes, old_id, new_id = meta.removeprefix(":").split()[:4]
         kinds = [int(mode, 8) for mode in modes]
-        if _SUBMODULE not in kinds:
+        if _SUBMODULE not in kinds and not left_out(name):
             found.append((name, kinds, [old_id, new_id]))
     wanted = [
         blob for _, kinds, ids in found for kind, blob in zip(kinds, ids, strict=True) if kind

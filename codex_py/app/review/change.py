@@ -8,7 +8,7 @@ from codex_py.config.config import Config
 from codex_py.errors import CodexError, UsageError
 from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.git import Git, find_git
-from codex_py.patch.trees import aside, files_between, work_tree
+from codex_py.patch.trees import aside, empty_tree, files_between, work_tree
 from codex_py.programs import programs_outside
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
@@ -85,7 +85,7 @@ def _ends(target: ReviewTarget, git: Git, root: Path) -> tuple[str, str, str]:
         # As it was made: in a shallow clone, git takes its last commits for the first of all.
         head, _, _ = git.output(root, "cat-file", "commit", commit).partition("\n\n")
         parents = [line[7:] for line in head.split("\n") if line.startswith("parent ")]
-        before = _commit(git, root, parents[0]) if parents else _nothing(git, root)
+        before = _commit(git, root, parents[0]) if parents else empty_tree(git, root)
         return before, commit, f"`git show {commit}`"
     if target.base is not None:
         base = _commit(git, root, target.base)
@@ -98,7 +98,7 @@ def _ends(target: ReviewTarget, git: Git, root: Path) -> tuple[str, str, str]:
     try:
         head = _commit(git, root, "HEAD")
     except UsageError:
-        head = _nothing(git, root)
+        head = empty_tree(git, root)
     return head, work_tree(git, root), "`git diff HEAD`, and `git status` for new files"
 
 
@@ -115,7 +115,3 @@ def _unknown(problem: str, git: Git, root: Path) -> UsageError:
     if git.output(root, "rev-parse", "--is-shallow-repository") == "true":
         problem += "; this clone is shallow: `git fetch --unshallow`, or `fetch-depth: 0` of actions/checkout"
     return UsageError(f"review: {problem}")
-
-
-def _nothing(git: Git, root: Path) -> str:
-    return git.output(root, "hash-object", "-w", "-t", "tree", "--stdin")
