@@ -103,6 +103,7 @@ COMMANDS = (
         "app-server",
         "Serve the Python SDK of Codex and other programs",
         "frontends.app_server.run",
+        members={"generate-json-schema": "frontends.app_server.run:run_app_server"},
         own_options=False,
     ),
     Command(

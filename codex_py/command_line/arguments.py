@@ -178,7 +178,10 @@ class Arguments:
         option("--listen"),
         option("--stdio", action="store_const", const="stdio://"),
     ] = "stdio://"
-    """Of `app-server`."""
+    """Of `app-server`, as the next two."""
+    out: Annotated[str | None, option("--out")] = None
+    experimental: Annotated[bool, flag("--experimental")] = False
+    """Without effect."""
 
     # Takes every word up to the next option, a prompt too, because Codex does.
     image: Annotated[Sequence[str], option("-i", "--image", nargs="+", action="extend")] = ()

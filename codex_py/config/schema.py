@@ -178,7 +178,7 @@ KEYS: Final[Table] = {
         **dict.fromkeys(sorted(FEATURES_WITH_SETTINGS), unused(_SWITCH_OR_TABLE, False)),
         **alike(
             "boolean",
-            "shell_tool view_image plugins unified_exec unified_exec_tty steer fast_mode multi_agent undo",
+            "shell_tool view_image goals plugins unified_exec unified_exec_tty steer fast_mode multi_agent undo",
         ),
         "default_mode_request_user_input": "boolean",
         # These protect.

@@ -203,6 +203,14 @@ class FilesPatched(_LiveOnly):
 
 
 @frozen
+class GoalChanged(_LiveOnly):
+    """The thread has a goal, or what is known of it has changed."""
+
+    goal: Mapping[str, Any] | None
+    """As Codex has it: `objective`, `status`, `tokenBudget` and others. None: there is none any more."""
+
+
+@frozen
 class AgentEvent(_LiveOnly):
     """An event of a subagent, or of one further down."""
 
@@ -250,6 +258,7 @@ Event: TypeAlias = (
     | HookProgress
     | SteeringRefused
     | FilesPatched
+    | GoalChanged
     | AgentEvent
     | UsageReported
 )

@@ -235,7 +235,8 @@ class RolloutEvents:
     """An event sink that writes what the user saw as `event_msg` lines; items are written elsewhere.
 
     Source: session files of Codex 0.80, and of 0.169 for `task_started` and `task_complete`, without which Codex tells
-    the model of a fork that the last turn was interrupted. `patch_applied` is our own: Codex ignores it.
+    the model of a fork that the last turn was interrupted. `patch_applied` and `goal` are our own: Codex
+    ignores them.
     """
 
     def __init__(self, write: Callable[[Mapping[str, Any]], None]) -> None:
@@ -269,6 +270,8 @@ class RolloutEvents:
                     "duration_ms": int((time.monotonic() - self._turn_began) * 1000),
                 }
                 self._write({"type": "task_complete", **facts})
+            case events.GoalChanged(goal):
+                self._write({"type": "goal", "goal": goal})
             case events.UsageReported(last, total, context_window):
                 self._write(token_count(total, last, context_window))
             case _:

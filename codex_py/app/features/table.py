@@ -43,6 +43,12 @@ def _has_agents(setup: SessionSetup) -> bool:
     )
 
 
+def _has_goals(setup: SessionSetup) -> bool:
+    # Clients of an app server set goals unasked; elsewhere the tools would be a cost of every request.
+    wanted = setup.config.features.get("goals", setup.options.source == "vscode")
+    return wanted and setup.options.parent is None
+
+
 _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], str]] = (
     (lambda setup: "log_file" in setup.config.values, "codex_py.app.features.debug_log:DebugLog"),
     # Around all others: it sees each call from its start to its end.
@@ -81,6 +87,8 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], str]] = (
         ),
         "codex_py.app.features.gates.feature:Gates",
     ),
+    # Behind the hooks and the gates, which have a word about the result first.
+    (_has_goals, "codex_py.app.features.goals:Goals"),
     (lambda _: True, "codex_py.app.features.turn_changes:TurnChanges"),
     (
         lambda setup: setup.config.project_doc_max_bytes > 0,

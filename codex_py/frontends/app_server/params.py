@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from codex_py.app.features.goals import Status
 from codex_py.command_line.configuration import nested_table
 from codex_py.protocol.approval import SandboxMode
 
@@ -118,6 +119,12 @@ class ThreadRead(OneThread):
 
 class ThreadName(OneThread):
     name: str
+
+
+class GoalSet(OneThread):
+    objective: str | None = None
+    status: Status | None = None
+    token_budget: int | None = None
 
 
 class ThreadList(Params):

@@ -7,7 +7,8 @@ import asyncio
 import gc
 import platform
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from codex_py.app.json_rpc import INVALID_REQUEST, JsonRpc, RpcError
 from codex_py.app.options import SessionOptions
@@ -20,13 +21,22 @@ from codex_py.errors import ExitCode, UsageError
 from codex_py.frontends.app_server import params
 from codex_py.frontends.app_server.account import Account
 from codex_py.frontends.app_server.methods import answer, read_params, user_agent
+from codex_py.frontends.app_server.schema import write_schemas
 from codex_py.frontends.app_server.threads import Threads
 from codex_py.streams.messages import standard_pipes
+
+_SCHEMAS: Final = "generate-json-schema"
 
 
 def run_app_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
     """Serve one client until it leaves; the exit code."""
-    if words := arguments.words[1:]:
+    words = arguments.words[1:]
+    if words == (_SCHEMAS,):
+        if arguments.out is None:
+            raise UsageError(f"{_SCHEMAS} needs --out DIR")
+        write_schemas(Path(arguments.out))
+        return ExitCode.DONE
+    if words:
         raise UsageError(f"unexpected argument {words[0]!r}: the prompts come with the turns")
     if arguments.listen != "stdio://":
         raise UsageError(f"--listen: {arguments.listen!r} is not supported; it is stdio://")

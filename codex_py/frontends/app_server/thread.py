@@ -3,7 +3,8 @@
 import asyncio
 import sys
 import traceback
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
@@ -150,15 +151,21 @@ class ServedThread:
         Returns:
             The turn, as it is answered.
         """
-        loop = asyncio.get_running_loop()
-        self._held, self._prompt, self._started = [], prompt, loop.create_future()
-        self.task = task = asyncio.create_task(self._turn(work))
-        try:
+        self._prompt, self._started = prompt, asyncio.get_running_loop().create_future()
+        with self.answering():
+            self.task = task = asyncio.create_task(self._turn(work))
             await asyncio.wait([task, self._started], return_when=asyncio.FIRST_COMPLETED)
             assert self._started.done(), "a turn begins with an event"
             return turn_data(self._started.result(), "inProgress")
+
+    @contextmanager
+    def answering(self) -> Generator[None]:
+        """Notifications from within follow the answer to the request that is worked on."""
+        self._held = self._held or []
+        try:
+            yield
         finally:
-            loop.call_soon(self._release)
+            asyncio.get_running_loop().call_soon(self._release)
 
     def notify(self, method: str, params: dict[str, Any], *, is_live: bool = False) -> None:
         if self._held is not None:
@@ -174,6 +181,9 @@ class ServedThread:
             traceback.print_exc(file=sys.stderr)
         finally:
             self.task = None
+            if self._opened is not None:
+                # What was steered into an interrupted turn belongs to no later one.
+                self._opened.take_unsent()
             self._changed()
 
     def _release(self) -> None:
@@ -194,6 +204,11 @@ class ServedThread:
                 is_broken = ended[-1].params["turn"]["status"] == "failed"
                 self._tell_status("systemError" if is_broken else "idle")
                 self._send(ended[-1:])
+            case events.GoalChanged(None):
+                self.notify("thread/goal/cleared", {"threadId": self.id})
+            case events.GoalChanged(goal):
+                place = {"threadId": self.id, "turnId": self.feed and self.feed.turn_id}
+                self.notify("thread/goal/updated", {**place, "goal": goal})
             case events.ItemCompleted(event_items.ErrorItem(message=message)):
                 self.notify("warning", {"threadId": self.id, "message": message})
             case _ if self.feed is not None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from codex_py.app.features.goals import Goals
 from codex_py.app.json_rpc import INVALID_REQUEST, OVERLOADED, JsonRpc, RpcError
 from codex_py.app.options import SessionOptions
 from codex_py.command_line.arguments import Arguments
@@ -130,6 +131,38 @@ class Threads:
             await self._be_idle(thread)
             await thread.start(thread.session.compact(), None)
         return {}
+
+    async def goal(self, asked: params.OneThread) -> dict[str, Any]:
+        thread = self._thread(asked.thread_id)
+        async with thread.lock:
+            await self._be_open(thread)
+            return {"goal": _goals(thread).data}
+
+    async def set_goal(self, asked: params.GoalSet) -> dict[str, Any]:
+        """An active goal starts a turn if none runs."""
+        thread = self._thread(asked.thread_id)
+        async with thread.lock:
+            await self._be_open(thread)
+            goals = _goals(thread)
+            with thread.answering():
+                try:
+                    goals.set(asked.objective, asked.status, asked.token_budget)
+                except ValueError as error:
+                    raise RpcError(INVALID_REQUEST, str(error)) from None
+                assert goals.goal is not None
+                if goals.goal.status == "active" and thread.feed is None:
+                    await self._be_idle(thread)
+                    text = goals.goal.objective
+                    shown = UserMessage(id="prompt", text=text)
+                    await thread.start(thread.session.run_turn(text), shown)
+            return {"goal": goals.data}
+
+    async def clear_goal(self, asked: params.OneThread) -> dict[str, Any]:
+        thread = self._thread(asked.thread_id)
+        async with thread.lock:
+            await self._be_open(thread)
+            with thread.answering():
+                return {"cleared": _goals(thread).clear()}
 
     async def start_turn(self, asked: params.TurnStart) -> dict[str, Any]:
         thread = self._thread(asked.thread_id)
@@ -292,6 +325,12 @@ class Threads:
     def later(self, method: str, told: dict[str, Any]) -> None:
         """Send a notification behind the answer to the running request."""
         asyncio.get_running_loop().call_soon(self._rpc.notify, method, told)
+
+
+def _goals(thread: ServedThread) -> Goals:
+    if (goals := thread.session.feature(Goals)) is None:
+        raise RpcError(INVALID_REQUEST, "goals are off: `features.goals`")
+    return goals
 
 
 def _sandbox_data(policy: SandboxPolicy) -> dict[str, Any]:

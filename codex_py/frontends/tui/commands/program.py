@@ -9,6 +9,7 @@ from pathlib import Path
 from codex_py.app.export.document import Document
 from codex_py.app.export.forms import without_keys, writer_for
 from codex_py.app.export.markdown import conversation
+from codex_py.app.features.goals import Goals
 from codex_py.config.custom_prompts import CustomPrompt
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
@@ -98,6 +99,25 @@ async def _keymap(context: CommandContext, _: str) -> None:
     context.transcript.table(SHORTCUTS)
 
 
+async def _goal(context: CommandContext, argument: str) -> None:
+    goals = (await context.conversation.opened()).feature(Goals)
+    if goals is None:
+        raise CodexError("goals are off; `--enable goals` turns them on", code="goal")
+    if argument in {"", "clear", "pause"}:
+        if argument == "clear":
+            goals.clear()
+        elif argument and goals.goal is not None:
+            goals.set(status="paused")
+        goal = goals.goal
+        text = (
+            "There is no goal." if goal is None else f"The goal is {goal.status}: {goal.objective}"
+        )
+        context.transcript.notice(text)
+        return
+    goals.set(argument)
+    context.conversation.send(Submission(argument))
+
+
 async def _quit(context: CommandContext, _: str) -> None:
     context.surface.leaving.leave()
 
@@ -106,6 +126,7 @@ PROGRAM = [
     Command("copy", "copy the last answer, or the Nth from the end", _copy, argument="[N]"),
     Command("export", "write the conversation to a file", _export, argument="[FILE]"),
     Command("transcript", "look at all of the conversation (Ctrl-T)", _transcript),
+    Command("goal", "go on until a goal is reached", _goal, argument="[GOAL|pause|clear]"),
     Command("help", "list the commands", _help),
     Command("keymap", "list the keys (?)", _keymap),
     Command("quit", "leave", _quit, aliases=("exit",)),

@@ -1,0 +1,229 @@
+"""The goal of a thread: the agent goes on until it says that it is reached. LIGHT.
+
+Tools, statuses and fields are those of Codex 0.169, which begins a turn of its own for each round; here the rounds are
+parts of one turn, so that the limits of the turn hold for them. The session file has the goal, for a later session.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from codex_py.app.features.functions import functions
+from codex_py.app.options import SessionSetup
+from codex_py.errors import QUOTA_CODES, CodexError
+from codex_py.instructions import instruction_text
+from codex_py.protocol.events import Event, GoalChanged, UsageReported
+from codex_py.protocol.extension import Extension, Thread, TurnStart, TurnStop
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import object_field
+from codex_py.protocol.messages import decode_json
+from codex_py.protocol.prompts import Note
+from codex_py.protocol.stream import Usage
+from codex_py.rollout.lines import lines_with
+
+Status: TypeAlias = Literal[
+    "active", "paused", "blocked", "usageLimited", "budgetLimited", "complete"
+]
+_ROUNDS: Final = 1000
+_SPENT: Final = "The token budget of the goal is used up. Begin nothing new: say what is done, and what is left."
+
+
+@frozen
+class Goal:
+    objective: str
+    status: Status = "active"
+    token_budget: int | None = None
+    tokens_used: int = 0
+    """Without those that came from the provider's cache."""
+    time_used_s: float = 0.0
+    created_at: int = 0
+    updated_at: int = 0
+
+    def data(self, thread_id: str) -> dict[str, Any]:
+        return {
+            "threadId": thread_id,
+            "objective": self.objective,
+            "status": self.status,
+            "tokenBudget": self.token_budget,
+            "tokensUsed": self.tokens_used,
+            "timeUsedSeconds": int(self.time_used_s),
+            "createdAt": self.created_at,
+            "updatedAt": self.updated_at,
+        }
+
+
+class Goals:
+    """The goal of one session; a frontend may set it as the model does."""
+
+    def __init__(self, setup: SessionSetup) -> None:
+        self._resumes = setup.options.resume is not None and not setup.options.fork
+        self._thread: Thread
+        self._counted = Usage()
+        self.goal: Goal | None = None
+
+    def __call__(self, thread: Thread) -> Extension:
+        self._thread = thread
+        return replace(
+            functions([self.get_goal, self.create_goal, self.update_goal])(thread),
+            around_session=self._around_session,
+            around_turn=self._around_turn,
+            before_request=self._before_request,
+            before_stop=self._before_stop,
+            max_rounds=_ROUNDS,
+            sink=self._watch,
+        )
+
+    @property
+    def data(self) -> dict[str, Any] | None:
+        return self.goal and self.goal.data(self._thread.thread_id)
+
+    def set(
+        self,
+        objective: str | None = None,
+        status: Status | None = None,
+        token_budget: int | None = None,
+    ) -> None:
+        """Make a goal, or change the one that there is.
+
+        Raises:
+            ValueError: the objective is blank, there is no goal to change, or the budget is none.
+        """
+        now = int(time.time())
+        goal = self.goal
+        if objective is not None:
+            if not objective.strip():
+                raise ValueError("goal objective must not be empty")
+            if goal is None or goal.status == "complete":
+                goal = Goal(objective.strip(), created_at=now)
+            goal = replace(goal, objective=objective.strip(), status=status or "active")
+        if goal is None:
+            raise ValueError("no goal exists")
+        if token_budget is not None and token_budget < 1:
+            raise ValueError("a token budget is a whole number above 0")
+        budget = token_budget or goal.token_budget
+        self._change(replace(goal, status=status or goal.status, token_budget=budget))
+
+    def clear(self) -> bool:
+        """False if there was no goal."""
+        was, self.goal = self.goal, None
+        if was is not None:
+            self._thread.emit(GoalChanged(None))
+        return was is not None
+
+    async def get_goal(self) -> str:
+        """Get the goal of this thread: its status, its budget, and what was used of it."""
+        return self._report()
+
+    async def create_goal(
+        self,
+        objective: Annotated[str, "What is to be reached, in full."],
+        token_budget: Annotated[int | None, "Only if the user gave one."] = None,
+    ) -> str:
+        """Create a goal, only if the user asks for one. It fails while there is an unfinished one."""
+        if self.goal is not None and self.goal.status != "complete":
+            raise ValueError("there is an unfinished goal; update_goal changes its status")
+        self.set(objective, token_budget=token_budget)
+        return self._report()
+
+    async def update_goal(
+        self,
+        status: Annotated[
+            Literal["complete", "blocked", "paused"],
+            "`complete`: all of it is reached, and you have checked that. `blocked`: the same obstacle, which only the"
+            " user can remove, came up three times in a row. `paused`: the user asks for a pause.",
+        ],
+    ) -> str:
+        """Change the status of the goal, which ends the work on it."""
+        self.set(status=status)
+        return self._report()
+
+    def _report(self) -> str:
+        left = None
+        if self.goal is not None and self.goal.token_budget is not None:
+            left = max(0, self.goal.token_budget - self.goal.tokens_used)
+        return json.dumps({"goal": self.data, "remainingTokens": left})
+
+    @asynccontextmanager
+    async def _around_session(self) -> AsyncGenerator[None]:
+        path = self._thread.session_file
+        if self._resumes and path is not None:
+            self.goal = _stored_goal(path)
+        self._counted = self._thread.token_usage.total
+        yield
+
+    @asynccontextmanager
+    async def _around_turn(self, _: TurnStart) -> AsyncGenerator[None]:
+        began = time.monotonic()
+        status: Status = "active"
+        try:
+            yield
+        except asyncio.CancelledError:
+            status = "paused"
+            raise
+        except CodexError as error:
+            status = "usageLimited" if error.code in QUOTA_CODES else "blocked"
+            raise
+        finally:
+            if (goal := self.goal) is not None and goal.status in {"active", "complete"}:
+                used_s = goal.time_used_s + time.monotonic() - began
+                ended: Status = status if goal.status == "active" else "complete"
+                self._change(replace(goal, time_used_s=used_s, status=ended))
+
+    async def _before_request(self) -> Sequence[Note]:
+        goal = self.goal
+        if goal is None or goal.status != "active" or not self._is_spent(goal):
+            return ()
+        self._change(replace(goal, status="budgetLimited"))
+        return [Note(_SPENT)]
+
+    async def _before_stop(self, stop: TurnStop) -> Note | None:
+        goal = self.goal
+        if goal is None or goal.status != "active":
+            return None
+        if self._is_spent(goal) or not stop.rounds_left:
+            self._change(replace(goal, status="budgetLimited" if stop.rounds_left else "paused"))
+            return None
+        budget = "none" if goal.token_budget is None else f"{goal.token_budget:,}"
+        parts = [
+            '<codex_internal_context source="goal">',
+            instruction_text("goal.md"),
+            f"Tokens used: {goal.tokens_used:,}; budget: {budget}.",
+            f"\n<objective>\n{goal.objective}\n</objective>\n</codex_internal_context>",
+        ]
+        return Note("\n".join(parts))
+
+    def _watch(self, event: Event) -> None:
+        if not isinstance(event, UsageReported):
+            return
+        spent, self._counted = event.total - self._counted, event.total
+        if self.goal is not None and self.goal.status == "active":
+            tokens = spent.total_tokens - spent.cached_input_tokens
+            self._change(replace(self.goal, tokens_used=self.goal.tokens_used + max(0, tokens)))
+
+    def _is_spent(self, goal: Goal) -> bool:
+        return goal.token_budget is not None and goal.tokens_used >= goal.token_budget
+
+    def _change(self, goal: Goal) -> None:
+        self.goal = replace(goal, updated_at=int(time.time()))
+        self._thread.emit(GoalChanged(self.data))
+
+
+def _stored_goal(path: Path) -> Goal | None:
+    with path.open("rb") as file:
+        line = next((line for _, line in lines_with(b'{"type":"goal",', file)), None)
+    data = {} if line is None else object_field(object_field(decode_json(line), "payload"), "goal")
+    if not data:
+        return None
+    return Goal(
+        objective=data["objective"],
+        status=data["status"],
+        token_budget=data["tokenBudget"],
+        tokens_used=data["tokensUsed"],
+        time_used_s=data["timeUsedSeconds"],
+        created_at=data["createdAt"],
+    )
