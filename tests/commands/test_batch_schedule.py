@@ -21,16 +21,16 @@ def worked(
     running: dict[str, int] = {}
     most: dict[str, int] = {}
 
-    async def run(row: Row, number: int) -> Record:
+    async def run(row: Row) -> Record:
         begun.append(row.id)
         running[row.provider] = running.get(row.provider, 0) + 1
         most[row.provider] = max(most.get(row.provider, 0), running[row.provider])
         await asyncio.sleep(0)
         running[row.provider] -= 1
-        return {"status": status(row, number)}
+        return {"status": status(row, len(row.attempts) + 1)}
 
-    def ended(row: Row, record: Record, attempts: Sequence[Record]) -> None:
-        ends[row.id] = record["status"], len(attempts)
+    def ended(row: Row, record: Record) -> None:
+        ends[row.id] = record["status"], len(row.attempts)
 
     async def main() -> None:
         settings: dict[str, Any] = {"jobs": 8, "limits": {}, "retries": 2, **options}

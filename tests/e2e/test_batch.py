@@ -302,6 +302,18 @@ def test_a_second_batch_does_not_write_to_the_same_results(place: Workplace) -> 
     assert second.stderr == b"Error: another batch writes to out.jsonl\n"
 
 
+def test_a_place_that_cannot_be_written_ends_the_batch_and_fails_no_task(place: Workplace) -> None:
+    write_tasks(place, some_tasks(2))
+    (place.cwd / "out").mkdir()
+    (place.cwd / "out" / "t1").write_text("in the way", encoding="utf-8")
+    with ScriptedServer([DONE]) as server:
+        place.configure(server)
+        done = batch(place, "--jobs", "1")
+    assert done.returncode == 1
+    assert done.stderr.endswith(b"/out/t1/1 cannot be written: Not a directory\n")
+    assert statuses(place) == {"t0": "done"}
+
+
 def test_a_torn_line_is_cut_and_its_task_runs_again(place: Workplace) -> None:
     write_tasks(place, some_tasks(2))
     with ScriptedServer([DONE], each_thread=True) as server:

@@ -105,9 +105,7 @@ def test_an_attempt_may_wait_for_its_turn_and_is_not_cancelled_at_its_end(
     config = load_config(cwd=tmp_path, environment=variables)
     # With the patience for the node, no time at all.
     engine = RayEngine("auto", 0.25, (), -60.0, config, variables)
-    record = asyncio.run(
-        engine.run(Task.model_validate({"id": "t", "prompt": "x"}), b"{}", tmp_path / "t")
-    )
+    record = asyncio.run(engine.run(Task.model_validate({"id": "t", "prompt": "x"}), tmp_path))
     assert record["status"] == "done"
 
 

@@ -4,18 +4,19 @@ import asyncio
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
-from dataclasses import asdict, replace
+from contextlib import nullcontext, suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from codex_py.app.exec_process import ExecCommand, ExecResult, run_exec
 from codex_py.app.worktrees.worktree import Worktree, find_worktree, new_worktree, open_worktree
 from codex_py.commands.batch.tasks import Task
+from codex_py.config.config import Config
 from codex_py.config.paths import worktrees_folder
 from codex_py.errors import CodexError, ExitCode
-from codex_py.patch.trees import aside, work_tree
+from codex_py.patch.trees import aside, diff_between, work_tree
 from codex_py.process.guardian import Guardian
 from codex_py.process.identity import is_over, process_name
 from codex_py.streams.standard import tell
@@ -33,40 +34,37 @@ _MAX_DIFF_BYTES = 16 * 1024 * 1024
 """In a result; `patch.diff` has all of it."""
 _PREFIX = "batch-"
 """Of the names of work trees."""
-_DIFF = ("diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv")
 
 
-class Engine(Protocol):
-    async def run(self, task: Task, line: bytes, folder: Path) -> dict[str, Any]:
+class LocalEngine:
+    """`options`: of `exec`, for all tasks."""
+
+    def __init__(
+        self,
+        options: Sequence[str],
+        timeout_s: float,
+        config: Config,
+        environment: Mapping[str, str],
+    ) -> None:
+        self._options, self._timeout_s = options, timeout_s
+        self._home, self._environment = config.home, environment
+        self._guardian = Guardian()
+        _sweep(config.home, environment)
+
+    async def run(self, task: Task, folder: Path) -> dict[str, Any]:
         """Make an attempt, whose files are in `folder` then. A cancellation ends the agent first.
 
         Returns the `status`, see `_STATUSES`, and further fields of the result.
         """
-        ...
-
-    def close(self) -> None: ...
-
-
-class LocalEngine:
-    """`options`: of `exec`, for all tasks. `home`: `$CODEX_HOME`."""
-
-    def __init__(
-        self, options: Sequence[str], timeout_s: float, home: Path, environment: Mapping[str, str]
-    ) -> None:
-        self._options, self._timeout_s = options, timeout_s
-        self._home, self._environment = home, environment
-        self._guardian = Guardian()
-        _sweep(home, environment)
-
-    async def run(self, task: Task, line: bytes, folder: Path) -> dict[str, Any]:  # noqa: ARG002 - others send it on
+        options, timeout_s = [*self._options, *task.exec_options()], task.timeout or self._timeout_s
+        make = partial(self._tree, task.repo or "", task.base)
         try:
-            command = self._command(task, folder)
-            async with AsyncExitStack() as stack:
-                tree = None
-                if task.repo is not None:
-                    make = partial(self._tree, task.repo, task.base)
-                    tree = await stack.enter_async_context(open_worktree(make, tell, force=True))
-                    command = replace(command, cwd=tree.cwd)
+            opened = nullcontext() if task.repo is None else open_worktree(make, tell, force=True)
+            async with opened as tree:
+                cwd = Path(task.cwd) if tree is None else tree.cwd
+                command = ExecCommand(
+                    options, task.whole_prompt(), cwd, self._environment, timeout_s
+                )
                 result = await run_exec(command, self._guardian, folder)
                 return await asyncio.to_thread(_record, result, tree, folder)
         except (CodexError, OSError) as error:
@@ -74,14 +72,6 @@ class LocalEngine:
 
     def close(self) -> None:
         self._guardian.close()
-
-    def _command(self, task: Task, folder: Path) -> ExecCommand:
-        folder.mkdir(parents=True, exist_ok=True)
-        prompt = task.prompt
-        if task.prompt_file is not None:
-            prompt = Path(task.prompt_file).read_text(encoding="utf-8", errors="replace")
-        options, timeout_s = [*self._options, *task.exec_options()], task.timeout or self._timeout_s
-        return ExecCommand(options, prompt, Path(task.cwd), self._environment, timeout_s)
 
     def _tree(self, repo: str, base: str) -> Worktree:
         name = f"{_PREFIX}{process_name()}-{secrets.token_hex(4)}"
@@ -107,11 +97,9 @@ def _record(result: ExecResult, tree: Worktree | None, folder: Path) -> dict[str
     else:
         # For `git apply`: with binary files, and without limits.
         with aside(tree.git.without_filters(tree.path), tree.path) as git:
-            trees = tree.commit, work_tree(git, tree.path)
-            git.output(tree.path, *_DIFF, f"--output={patch}", *trees)
-        found["base"] = tree.commit
-        with patch.open("rb") as file:
-            found["diff"] = file.read(_MAX_DIFF_BYTES).decode(errors="replace")
+            diff = diff_between(git, tree.path, tree.commit, work_tree(git, tree.path))
+        patch.write_bytes(diff)
+        found |= {"base": tree.commit, "diff": diff[:_MAX_DIFF_BYTES].decode(errors="replace")}
     return found
 
 

@@ -89,13 +89,15 @@ class RayEngine:
         except (RuntimeError, ValueError) as error:
             raise ConfigError(f"Ray at {address}: {_line(error)}") from error
 
-    async def run(self, task: Task, line: bytes, folder: Path) -> dict[str, Any]:
+    async def run(self, task: Task, folder: Path) -> dict[str, Any]:
+        """As that of `LocalEngine`."""
         names = (*self._keys, *task.env, *_SENT)
         sent = {
             name: value
             for name, value in self._environment.items()
             if any(fnmatchcase(name, pattern) for pattern in names)
         }
+        line = task.model_dump_json(exclude_unset=True).encode()
         call = (self._batch, self._options, line, sent, self._cwd, self._driver)
         stream = self._attempt.options(name=task.id).remote(*call)
         try:
@@ -111,7 +113,8 @@ class RayEngine:
             if isinstance(error, TimeoutError):
                 return failed("lost", "the node does not answer")
             raise
-        await asyncio.to_thread(_write, folder, files)
+        for name, data in files.items():
+            await asyncio.to_thread((folder / name).write_bytes, data)
         if result := files.get("result.jsonl"):
             record: dict[str, Any] = json.loads(result)
             return {**record, "status": record["attempts"][0]["status"]}
@@ -124,12 +127,6 @@ class RayEngine:
 
 def _line(error: Exception) -> str:
     return " ".join(str(error).split())
-
-
-def _write(folder: Path, files: Mapping[str, bytes]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, data in files.items():
-        (folder / name).write_bytes(data)
 
 
 def _on_node() -> Callable[..., Iterator[_Ended | None]]:

@@ -5,7 +5,8 @@ What else is kept of the tasks is in the folder of that name beside the file.
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,32 +60,43 @@ class ResultsFile:
         for each in ids:
             del self.ended[each]
 
+    def new_folder(self, task: str, attempt: int) -> Path:
+        """Make the folder for the artefacts of an attempt. Raises a `CodexError` if that fails."""
+        folder = self.folder / task / str(attempt)
+        with _writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
     def append(self, result: Mapping[str, Any]) -> None:
         """Write a result to the disk. Raises a `CodexError` if that fails; the file is as before then."""
-        with self._path.open("ab") as file:
+        with _writing(self._path), self._path.open("ab") as file:
             size = file.tell()
             try:
                 file.write(_line(result))
                 file.flush()
                 os.fsync(file.fileno())
-            except OSError as error:
+            except OSError:
                 os.truncate(self._path, size)
-                text = f"{self._path} cannot be written: {error.strerror}"
-                raise CodexError(text, code="results") from error
+                raise
         self.ended[result["id"]] = result["task"], result["status"]
 
     def write_predictions(self, path: Path) -> None:
         """Write the patches of the tasks that are done for the harness of SWE-bench. Raises a `CodexError`."""
         names = {"instance_id": "id", "model_name_or_path": "model", "model_patch": "diff"}
         done = (each for each in self.lines() if each["status"] == "done")
-        try:
-            with written_whole(path) as file:
-                for each in done:
-                    file.write(_line({name: each[key] for name, key in names.items()}))
-        except OSError as error:
-            raise CodexError(
-                f"{path} cannot be written: {error.strerror}", code="results"
-            ) from error
+        with _writing(path), written_whole(path) as file:
+            for each in done:
+                file.write(_line({name: each[key] for name, key in names.items()}))
+
+
+@contextmanager
+def _writing(path: Path) -> Generator[None]:
+    """Make a `CodexError` of an `OSError`."""
+    try:
+        yield
+    except OSError as error:
+        text = f"{path} cannot be written: {error.strerror}"
+        raise CodexError(text, code="results") from error
 
 
 def _line(value: Mapping[str, Any]) -> bytes:

@@ -15,7 +15,7 @@ from codex_py.command_line.arguments import parse_arguments
 from codex_py.command_line.configuration import read_config, warn_of_config
 from codex_py.command_line.interruption import Interruption
 from codex_py.command_line.parser import OneOf, flag, option, parse_options
-from codex_py.commands.batch.attempt import Engine, LocalEngine, failed
+from codex_py.commands.batch.attempt import LocalEngine, failed
 from codex_py.commands.batch.ray_engine import RayEngine
 from codex_py.commands.batch.results import ResultsFile
 from codex_py.commands.batch.schedule import Record, Schedule
@@ -99,15 +99,14 @@ def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         results.forget(_ended_to_redo(rows, results, options.redo))
         ended = Counter(results.ended[row.id][1] for row in rows if row.id in results.ended)
         out = 1
-        engine: Engine
+        about = (of_exec, options.timeout, config, environment)
         if options.ray is None:
-            engine = LocalEngine(of_exec, options.timeout, config.home, environment)
+            engine = LocalEngine(*about)
         else:
             # Ray prints to standard output, whatever it is told.
             out = os.dup(1)
             os.dup2(2, 1)
-            about = (options.ray, options.cpus, of_exec, options.timeout)
-            engine = RayEngine(*about, config, environment)
+            engine = RayEngine(options.ray, options.cpus, *about)
         view = View(out if options.json else None, len(rows), ended)
         try:
             work = _work(options, tasks, rows, results, engine, view, config.model)
@@ -125,25 +124,25 @@ async def _work(
     tasks: TaskFile,
     rows: Sequence[Row],
     results: ResultsFile,
-    engine: Engine,
+    engine: LocalEngine | RayEngine,
     view: View,
     model: str,
 ) -> int:
-    async def attempt(row: Row, number: int) -> Record:
+    async def attempt(row: Row) -> Record:
         view.show(schedule.running)
         try:
-            task, line = tasks.task(row)
+            task = tasks.task(row)
         except UsageError as error:
             return failed("failed", str(error))
-        folder = Path(row.id, str(number))
-        record = await engine.run(task, line, results.folder / folder)
-        artefacts = str(results.folder.name / folder)
+        folder = results.new_folder(row.id, len(row.attempts) + 1)
+        record = await engine.run(task, folder)
+        artefacts = str(folder.relative_to(results.folder.parent))
         return {**record, "artefacts": artefacts, "model": task.model or model, "meta": task.meta}
 
-    def ended(row: Row, record: Record, attempts: Sequence[Record]) -> None:
+    def ended(row: Row, record: Record) -> None:
         names = ("status", "exit_code", "diff", "usage")
         first = {"id": row.id, "task": row.digest, **{name: record[name] for name in names}}
-        results.append({**first, **record, "attempts": attempts})
+        results.append({**first, **record, "task": row.digest, "attempts": row.attempts})
         view.count(record["status"], record["usage"])
         view.show(schedule.running)
 

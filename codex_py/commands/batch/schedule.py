@@ -4,8 +4,7 @@ import asyncio
 import heapq
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from codex_py.commands.batch.tasks import Row
@@ -21,20 +20,12 @@ _OF_ATTEMPT = ("status", "exit_code", "signal", "seconds", "thread_id", "error")
 Record: TypeAlias = dict[str, Any]
 
 
-@dataclass(slots=True, order=True)
-class _Job:
-    rank: tuple[int, int]
-    row: Row = field(compare=False)
-    attempts: list[Record] = field(default_factory=list[Record], compare=False)
-    failures: int = field(default=0, compare=False)
-    """Attempts that failed through no fault of the provider's other tasks."""
-
-
 class _Lane:
     """The tasks of a provider. Its limit is halved when it asks to try later, and grows again."""
 
     def __init__(self, most: int) -> None:
-        self.queue: list[_Job] = []
+        self.queue: list[tuple[int, int, Row]] = []
+        """A heap; the second number makes all of them differ."""
         self.running, self.limit, self._most = 0, most, most
         self.paused_until = self._lowered = 0.0
         self._served = self._refusals = 0
@@ -66,8 +57,8 @@ class _Lane:
 class Schedule:
     """
     Args:
-        run: makes an attempt, whose number it gets, and returns its record.
-        ended: gets a task that will not run again, its last record, and all attempts in short.
+        run: makes an attempt, and returns its record.
+        ended: gets a task that will not run again, and its last record.
         jobs: attempts at once; `limits`: of those, for a provider.
         retries: of attempts that were lost, or refused by a provider that had nothing else to do.
     """
@@ -75,8 +66,8 @@ class Schedule:
     def __init__(
         self,
         rows: Iterable[Row],
-        run: Callable[[Row, int], Awaitable[Record]],
-        ended: Callable[[Row, Record, Sequence[Record]], None],
+        run: Callable[[Row], Awaitable[Record]],
+        ended: Callable[[Row, Record], None],
         *,
         jobs: int,
         limits: Mapping[str, int],
@@ -93,9 +84,7 @@ class Schedule:
         for row in rows:
             if row.provider not in self._lanes:
                 self._lanes[row.provider] = _Lane(min(limits.get(row.provider, jobs), jobs))
-            heapq.heappush(
-                self._lanes[row.provider].queue, _Job((-row.priority, next(self._numbers)), row)
-            )
+            self._add(row)
 
     async def work(self) -> None:
         """Run all tasks. Raises what `run` and `ended` raise, when all that runs was cancelled."""
@@ -110,40 +99,39 @@ class Schedule:
                         lane = min(ready, key=lambda lane: lane.queue[0])
                         lane.running += 1
                         self.running += 1
-                        group.create_task(self._attempt(lane, heapq.heappop(lane.queue)))
+                        group.create_task(self._attempt(lane, heapq.heappop(lane.queue)[-1]))
                     pauses = [lane.paused_until - now for lane in lanes if lane.queue]
                     pause = min((each for each in pauses if each > 0), default=None)
                     await is_set_within(self._wake, pause)
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
 
-    async def _attempt(self, lane: _Lane, job: _Job) -> None:
+    def _add(self, row: Row) -> None:
+        """Behind the others, so that an outage does not use up the attempts of one."""
+        if not (lane := self._lanes[row.provider]).is_closed:
+            heapq.heappush(lane.queue, (-row.priority, next(self._numbers), row))
+
+    async def _attempt(self, lane: _Lane, row: Row) -> None:
         began = time.monotonic()
-        record = await self._run(job.row, len(job.attempts) + 1)
+        record = await self._run(row)
         lane.running -= 1
         self.running -= 1
         self._wake.set()
-        job.attempts.append({name: record.get(name) for name in _OF_ATTEMPT})
+        row.attempts = (*row.attempts, {name: record.get(name) for name in _OF_ATTEMPT})
         match record["status"]:
             case "stopped":
-                self.stopped[job.row.provider] = record
+                self.stopped[row.provider] = record
                 lane.close()
                 return
             case "try_later" | "lost" as status:
-                if status == "try_later":
-                    # Behind the others, so that an outage does not use up the attempts of one.
-                    job.rank = job.rank[0], next(self._numbers)
-                    job.failures += lane.refused(began)
-                else:
-                    job.failures += 1
-                if job.failures <= self._retries and len(job.attempts) < _MAX_ATTEMPTS:
-                    if not lane.is_closed:
-                        heapq.heappush(lane.queue, job)
+                row.failures += lane.refused(began) if status == "try_later" else 1
+                if row.failures <= self._retries and len(row.attempts) < _MAX_ATTEMPTS:
+                    self._add(row)
                     return
                 record["status"] = "failed"
             case _:
                 lane.served()
-        self._ended(job.row, record, job.attempts)
+        self._ended(row, record)
         if self._fail_fast and record["status"] != "done":
             for each in self._lanes.values():
                 each.close()

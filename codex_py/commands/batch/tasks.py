@@ -5,7 +5,7 @@ All of it is checked before anything runs. Only a few words of each task stay in
 
 import json
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -89,6 +89,12 @@ class Task(pydantic.BaseModel):
             raise ValueError("it has a NUL character, which no program can be given")
         return self
 
+    def whole_prompt(self) -> str:
+        """Raises an `OSError` if the file with it cannot be read."""
+        if self.prompt_file is None:
+            return self.prompt
+        return Path(self.prompt_file).read_text(encoding="utf-8", errors="replace")
+
     def exec_options(self) -> list[str]:
         provider = {} if self.provider is None else {"model_provider": self.provider}
         verify = [self.verify] if isinstance(self.verify, str) else self.verify
@@ -104,7 +110,7 @@ class Task(pydantic.BaseModel):
 _KNOWN = {*Task.model_fields, "instance_id", "problem_statement", "base_commit"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Row:
     """What stays of a task in memory."""
 
@@ -114,6 +120,10 @@ class Row:
     """Of its line."""
     provider: str
     priority: int
+    attempts: Sequence[Mapping[str, Any]] = ()
+    """Those that have ended, in short."""
+    failures: int = 0
+    """Attempts that failed through no fault of the provider's other tasks."""
 
 
 class TaskFile:
@@ -143,14 +153,14 @@ class TaskFile:
                 yield Row(task.id, offset, _digest(line), provider, task.priority)
             offset += len(line)
 
-    def task(self, row: Row) -> tuple[Task, bytes]:
-        """A checked task, and its line. Raises a `UsageError` if that is no more what it was."""
+    def task(self, row: Row) -> Task:
+        """Read and check a task again. Raises a `UsageError` if it is no more what it was."""
         self._file.seek(row.offset)
         line = self._file.readline()
         try:
             if _digest(line) != row.digest:
                 raise ValueError("its line has changed since the batch began")
-            return self._task(line), line
+            return self._task(line)
         except ValueError as error:
             raise UsageError(_reason(error)) from None
 
