@@ -54,15 +54,13 @@ _LOGIN: Final = {
     "description": "It is stored in auth.json of $CODEX_HOME",
     "args": ["login"],
 }
-_LISTS: Final = {"mcp_servers": "mcpServers", "additional_directories": "additionalDirectories"}
-_RequestT = TypeVar("_RequestT", bound=BaseModel)
-_Handler: TypeAlias = Callable[[Any], Awaitable[dict[str, Any]]]
-_Methods: TypeAlias = Mapping[str, tuple[type[BaseModel], _Handler]]
-
-
+_SetOption: TypeAlias = schema.SetSessionConfigOptionSelectRequest
 _Opening: TypeAlias = (
     schema.NewSessionRequest | schema.LoadSessionRequest | schema.ResumeSessionRequest
 )
+_LISTS: Final = {"mcp_servers": "mcpServers", "additional_directories": "additionalDirectories"}
+_RequestT = TypeVar("_RequestT", bound=BaseModel)
+_Handler: TypeAlias = Callable[[Any], Awaitable[dict[str, Any]]]
 
 
 class Agent:
@@ -78,22 +76,19 @@ class Agent:
         self._home = codex_home(environment)
         self._client = Client()
         self._sessions: dict[str, EditorSession] = {}
-        self._methods: _Methods = {
+        self._methods: Mapping[str, tuple[type[BaseModel], _Handler]] = {
             "initialize": (schema.InitializeRequest, self._initialize),
             "authenticate": (schema.AuthenticateRequest, self._authenticate),
             "logout": (schema.LogoutRequest, self._logout),
-            "session/new": (schema.NewSessionRequest, self._new),
-            "session/load": (schema.LoadSessionRequest, self._load),
-            "session/resume": (schema.ResumeSessionRequest, self._resume),
+            "session/new": (schema.NewSessionRequest, self._open),
+            "session/load": (schema.LoadSessionRequest, self._open),
+            "session/resume": (schema.ResumeSessionRequest, self._open),
             "session/list": (schema.ListSessionsRequest, self._list),
             "session/close": (schema.CloseSessionRequest, self._close),
             "session/delete": (schema.DeleteSessionRequest, self._delete),
             "session/prompt": (schema.PromptRequest, self._prompt),
             "session/set_mode": (schema.SetSessionModeRequest, self._set_mode),
-            "session/set_config_option": (
-                schema.SetSessionConfigOptionSelectRequest,
-                self._set_option,
-            ),
+            "session/set_config_option": (_SetOption, self._set_option),
         }
 
     async def requested(self, method: str, params: Any) -> dict[str, Any]:
@@ -138,16 +133,13 @@ class Agent:
         await asyncio.to_thread(remove_login, self._config(self._arguments.cd))
         return {}
 
-    async def _new(self, request: schema.NewSessionRequest) -> dict[str, Any]:
-        session = await self._open(request, None)
-        return {"sessionId": session.id, **session.state()}
-
-    async def _load(self, request: schema.LoadSessionRequest) -> dict[str, Any]:
-        session = await self._open(request, request.session_id, replays=True)
+    async def _open(self, request: _Opening) -> dict[str, Any]:
+        """A new session, or an earlier one by its id; `load` sends its conversation too."""
+        if isinstance(request, schema.NewSessionRequest):
+            session = await self._opened(request, None)
+            return {"sessionId": session.id, **session.state()}
+        session = await self._opened(request, request.session_id)
         return session.state()
-
-    async def _resume(self, request: schema.ResumeSessionRequest) -> dict[str, Any]:
-        return (await self._open(request, request.session_id)).state()
 
     async def _list(self, request: schema.ListSessionsRequest) -> dict[str, Any]:
         cwd = None if request.cwd is None else _absolute("cwd", request.cwd)
@@ -187,9 +179,7 @@ class Agent:
         self._session(request.session_id).choose("mode", request.mode_id)
         return {}
 
-    async def _set_option(
-        self, request: schema.SetSessionConfigOptionSelectRequest
-    ) -> dict[str, Any]:
+    async def _set_option(self, request: _SetOption) -> dict[str, Any]:
         session = self._session(request.session_id)
         return {"configOptions": session.choose(request.config_id, request.value)}
 
@@ -198,9 +188,7 @@ class Agent:
             raise RpcError(_NOT_FOUND, f"no session {session_id!r} is open")
         return session
 
-    async def _open(
-        self, request: _Opening, session_id: str | None, *, replays: bool = False
-    ) -> EditorSession:
+    async def _opened(self, request: _Opening, session_id: str | None) -> EditorSession:
         cwd = str(_absolute("cwd", request.cwd))
         config = self._config(cwd)
         servers = {**config.mcp_servers, **_servers(request.mcp_servers or ())}
@@ -227,7 +215,7 @@ class Agent:
         session = EditorSession(self.rpc, config, options, self._environment, self._client)
         try:
             await session.open(session_id)
-            if replays:
+            if isinstance(request, schema.LoadSessionRequest):
                 await session.replay()
         except BaseException:
             await session.close()

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from codex_py.app.export.entries import Text, entries
 from codex_py.app.export.markdown import fenced
 from codex_py.app.views.diffs import read_diff
-from codex_py.app.views.item_text import script_of
+from codex_py.app.views.item_text import AGENT_VERBS, script_of
 from codex_py.protocol import event_items
 from codex_py.protocol.approval import ApprovalRequest
 from codex_py.protocol.calls import shortened
@@ -60,9 +60,8 @@ def shown_call(item: event_items.ThreadItem, cwd: Path, *, is_done: bool, is_kno
             if is_done:
                 fields["content"] = content
         case _:
-            title = item.tool if isinstance(item, event_items.ErrorItem) else entry.title
-            fields = _call(title or "", _KINDS.get(item.type, "other"), None)
-            fields["content"] = content
+            title = _title(item, is_done=is_done) or entry.title
+            fields = _call(title, _KINDS.get(item.type, "other"), None) | {"content": content}
     ended = "failed" if has_failed else "completed"
     return {**fields, "status": ended if is_done else "in_progress"}
 
@@ -87,6 +86,19 @@ def asked_call(request: ApprovalRequest, cwd: Path) -> Fields:
     if request.agent:
         fields["title"] = f"{request.agent}: {fields['title']}"
     return {**fields, "content": content}
+
+
+def _title(item: event_items.ThreadItem, *, is_done: bool) -> str | None:
+    match item:
+        case event_items.ErrorItem(tool=tool):
+            return tool
+        case event_items.CollabToolCall():
+            names = [item.names.get(each, each) for each in item.receiver_thread_ids]
+            return " ".join([AGENT_VERBS[item.tool][is_done], *names])
+        case event_items.ContextCompaction():
+            return "Sum up the conversation, to make room"
+        case _:
+            return None
 
 
 def _call(title: str, kind: str, arguments: Any) -> Fields:

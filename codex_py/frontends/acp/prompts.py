@@ -19,6 +19,8 @@ from codex_py.config.config import Config
 from codex_py.config.custom_prompts import CustomPrompt, find_custom_prompts
 from codex_py.instructions import instruction_text
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import objects
+from codex_py.protocol.messages import EncodedItem, decode_json
 
 _COMPACT: Final = "compact"
 _OWN: Final[Mapping[str, tuple[str, str]]] = {
@@ -83,6 +85,17 @@ def _decoded(data: str) -> bytes:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError) as error:
         raise RpcError(INVALID_PARAMS, f"`prompt`: an image is no Base64: {error}") from error
+
+
+def prompt_images(item: EncodedItem) -> list[dict[str, Any]]:
+    """The images in a prompt of the history, as a client sends them."""
+    found: list[dict[str, Any]] = []
+    for part in objects(decode_json(item).get("content")):
+        kind, _, data = str(part.get("image_url", "")).partition(";base64,")
+        if data:
+            image = {"type": "image", "mimeType": kind.removeprefix("data:"), "data": data}
+            found.append(image)
+    return found
 
 
 class Commands:

@@ -60,19 +60,14 @@ class Questions:
     async def review(self, request: ApprovalRequest) -> Review:
         before, call = self._updates.question(request)
         self._send(before)
+        offered = {decision.value: (decision, *row) for decision, *row in _options(request)}
         options = [
-            {"optionId": decision.value, "name": name, "kind": kind}
-            for decision, name, kind in _options(request)
+            {"optionId": option, "name": name, "kind": kind}
+            for option, (_, name, kind) in offered.items()
         ]
-        params = {"sessionId": self.session_id, "toolCall": call, "options": options}
-        try:
-            answer: Any = await self._rpc.request("session/request_permission", params)
-        except RpcError:
-            answer = None
-        match answer:
-            case {"outcome": {"outcome": "selected", "optionId": str(chosen)}}:
-                offered = {decision.value: decision for decision, *_ in _options(request)}
-                decision = offered.get(chosen, _NO)
+        match await self._ask("session/request_permission", toolCall=call, options=options):
+            case {"outcome": {"outcome": "selected", "optionId": str(option)}}:
+                decision = offered[option][0] if option in offered else _NO
             case {"outcome": {"outcome": "cancelled"}}:
                 # The client cancels the turn.
                 decision = ReviewDecision.ABORT
@@ -84,25 +79,26 @@ class Questions:
         return Review(decision)
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
-        message = f"{elicitation.server}: {elicitation.message}"
-        params: dict[str, Any] = {"sessionId": self.session_id, "message": message}
+        params: dict[str, Any] = {"message": f"{elicitation.server}: {elicitation.message}"}
         if elicitation.url is not None and self._client.has_urls:
             params |= {"mode": "url", "url": elicitation.url, "elicitationId": elicitation.url}
         elif elicitation.url is None and self._client.has_forms:
             params |= {"mode": "form", "requestedSchema": dict(elicitation.schema or {})}
         else:
             return ElicitationAnswer("decline")
-        try:
-            answer: Any = await self._rpc.request("elicitation/create", params)
-        except RpcError:
+        answer = await self._ask("elicitation/create", **params)
+        if (action := answer.get("action")) not in {"accept", "cancel"}:
             return ElicitationAnswer("decline")
-        match answer:
-            case {"action": "accept"}:
-                return ElicitationAnswer("accept", as_object(answer.get("content")))
-            case {"action": "cancel"}:
-                return ElicitationAnswer("cancel")
-            case _:
-                return ElicitationAnswer("decline")
+        content = as_object(answer.get("content")) if action == "accept" else None
+        return ElicitationAnswer(action, content)
+
+    async def _ask(self, method: str, **params: Any) -> dict[str, Any]:
+        """The client's answer; empty if it is an error, or no object."""
+        try:
+            answer = await self._rpc.request(method, {"sessionId": self.session_id, **params})
+        except RpcError:
+            return {}
+        return as_object(answer)
 
 
 def _options(request: ApprovalRequest) -> list[tuple[ReviewDecision, str, str]]:

@@ -16,11 +16,12 @@ from codex_py.app.thread import thread_items
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.acp.options import Options, models_of_provider
-from codex_py.frontends.acp.prompts import Commands, Prompt, read_prompt
+from codex_py.frontends.acp.prompts import Commands, Prompt, prompt_images, read_prompt
 from codex_py.frontends.acp.questions import Client, Questions
 from codex_py.frontends.acp.updates import Update, Updates
-from codex_py.protocol import events
+from codex_py.protocol import event_items, events
 from codex_py.protocol.ids import new_thread_id
+from codex_py.protocol.prompts import user_prompt
 from codex_py.streams.plain_text import cut
 
 AUTH_REQUIRED: Final = -32000
@@ -84,9 +85,14 @@ class EditorSession:
     async def replay(self) -> None:
         """Send the whole conversation so far."""
         session = self._opened
-        items = await asyncio.to_thread(lambda: thread_items(session.initial_items()))
-        for item in items:
-            for update in self._updates.item(item):
+        encoded = await asyncio.to_thread(lambda: list(session.initial_items()))
+        prompts = filter(user_prompt, encoded)
+        for item in await asyncio.to_thread(thread_items, encoded):
+            # The files of its images are gone, the history has them.
+            is_prompt = isinstance(item, event_items.UserMessage)
+            images = prompt_images(next(prompts)) if is_prompt else []
+            updates = self._updates
+            for update in updates.prompt(item.text, images) if is_prompt else updates.item(item):
                 self._notify(update)
             await self._rpc.drained()
 

@@ -3,7 +3,7 @@
 What is sent again replaces what was there, so the live output of a call is its tail.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -76,11 +76,7 @@ class Updates:
                 if self._streamed.pop(role, None) is None:
                     yield _chunk(role, without_tags(text), self._fresh_id())
             case event_items.UserMessage(text=text):
-                message_id = self._fresh_id()
-                yield _chunk("user_message", text, message_id)
-                for path in map(Path, item.images):
-                    link = {"type": "resource_link", "name": path.name, "uri": path.as_uri()}
-                    yield _chunk("user_message", "", message_id) | {"content": link}
+                yield from self.prompt(text)
             case event_items.TodoList():
                 yield _plan(item)
             case event_items.ErrorItem(tool=None, message=message):
@@ -92,6 +88,13 @@ class Updates:
                 is_known = call_id in self._open
                 fields = shown_call(item, self._cwd, is_done=is_done, is_known=is_known)
                 yield self._call(call_id, fields)
+
+    def prompt(self, text: str, images: Iterable[Fields] = ()) -> Iterator[Update]:
+        """The updates for a prompt of an earlier session; `images` are blocks of content."""
+        message_id = self._fresh_id()
+        yield _chunk("user_message", text, message_id)
+        for image in images:
+            yield _chunk("user_message", "", message_id) | {"content": image}
 
     def output(self) -> Iterator[Update]:
         """The output that has changed since the last time."""

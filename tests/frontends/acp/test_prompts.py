@@ -2,14 +2,17 @@
 
 import base64
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from codex_py.testing import ev_completed, ev_function_call, ev_message
+from tests.support.codex_process import start_codex_py
 from tests.support.editor import Refused, always, begin_prompt, editor, new_session, prompt
 from tests.support.mcp import odd_command
-from tests.support.program import Workplace
+from tests.support.program import Workplace, environment
 from tests.support.server import ScriptedServer
 
 DONE = [*ev_message("done"), ev_completed()]
@@ -48,6 +51,23 @@ def test_the_parts_of_a_prompt_reach_the_model(place: Workplace) -> None:
         '\n\n<context ref="/a b/c.py#L3-4">\nx = 1\n\n</context>'
     ) in said
     assert [part["type"] for part in content].count("input_image") == 2
+
+
+def test_the_images_of_a_prompt_are_there_when_it_is_loaded(place: Workplace) -> None:
+    with ScriptedServer([DONE, DONE]) as server:
+        place.configure(server)
+        with editor(place, *FREE) as client:
+            session = new_session(client, place)
+            prompt(client, session, "First")
+            prompt(client, session, "Look", IMAGE)
+        with editor(place, *FREE) as again:
+            params: dict[str, Any] = {"cwd": str(place.cwd), "mcpServers": []}
+            again.request("session/load", sessionId=session, **params)
+    first, second, image = again.of_kind("user_message_chunk")
+    texts = [each["content"]["text"] for each in (first, second)]
+    assert texts == ["First", "Look"]
+    assert image["content"] == IMAGE
+    assert image["messageId"] == second["messageId"] != first["messageId"]
 
 
 def _blob(kind: str) -> dict[str, str]:
@@ -265,3 +285,44 @@ def test_a_missing_key_is_said(place: Workplace) -> None:
         with editor(place) as client:
             client.request("authenticate", methodId="api-key")
             client.request("logout")
+
+
+def test_a_key_is_asked_for_at_a_terminal_that_the_client_opens(place: Workplace) -> None:
+    (place.home / "config.toml").write_text("", encoding="utf-8")
+    ours, theirs = os.openpty()
+    program = start_codex_py(
+        ["acp", "login"],
+        place.cwd,
+        environment(place.home),
+        **dict.fromkeys(("stdin", "stdout", "stderr"), theirs),
+        terminal=True,
+    )
+    os.close(theirs)
+    with program:
+        shown = b""
+        while b"API key" not in shown:
+            shown += os.read(ours, 1024)
+        os.write(ours, b"sk-typed-1234\n")
+        assert program.wait(60) == 0
+    stored = json.loads((place.home / "auth.json").read_text(encoding="utf-8"))
+    assert stored["OPENAI_API_KEY"] == "sk-typed-1234"
+    assert b"sk-typed" not in shown + os.read(ours, 1024)
+    os.close(ours)
+
+
+def test_further_folders_of_a_session_may_be_written(place: Workplace, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    with ScriptedServer([DONE]) as server:
+        place.configure(server)
+        with editor(place, "-s", "workspace-write") as client:
+            session = new_session(client, place, additionalDirectories=[str(other)])
+            for name, value in (("mode", "read-only"), ("mode", "ask")):
+                params = {"sessionId": session, "configId": name, "value": value}
+                client.request("session/set_config_option", **params)
+            prompt(client, session)
+            for folders in (["other"], [3], "x"):
+                with pytest.raises(Refused, match="-32602"):
+                    new_session(client, place, additionalDirectories=folders)
+    (file,) = place.rollouts()
+    assert f'"writable_roots":["{place.cwd}","{other}"]' in file.read_text(encoding="utf-8")

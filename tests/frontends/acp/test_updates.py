@@ -122,7 +122,7 @@ def test_usage_is_what_is_in_the_window_now() -> None:
         ),
         (
             event_items.ContextCompaction(id="i", status="failed"),
-            *("Compacted: for the model, a summary takes the place of the above", "think", "failed"),
+            *("Sum up the conversation, to make room", "think", "failed"),
         ),
     ],
 )  # fmt: skip
@@ -190,11 +190,3 @@ def test_text_cannot_break_out_of_its_block_or_steer_a_terminal() -> None:
     (call,) = Shown().of(done(item))
     assert text(call["content"][0]) == "````\nab\n```\n␇c\n````"
     assert "\x1b" not in call["title"]
-
-
-def test_a_prompt_that_is_replayed_names_its_images() -> None:
-    item = event_items.UserMessage(id="i", text="Look", images=["/tmp/a b.png"])
-    said, image = checked(list(Shown().updates.item(item)))
-    assert text(said) == "Look"
-    assert image["content"]["uri"] == "file:///tmp/a%20b.png"
-    assert image["messageId"] == said["messageId"]
