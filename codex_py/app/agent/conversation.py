@@ -18,10 +18,11 @@ from codex_py.app.options import SessionOptions
 from codex_py.app.session import log_warnings, open_session
 from codex_py.config.config import load_config
 from codex_py.core.session import Session
-from codex_py.errors import TurnAborted
+from codex_py.errors import CodexError, ExitCode, TurnAborted
 from codex_py.protocol.events import Event, ItemCompleted, TurnCompleted, TurnFailed
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.output_model import ModelSchema
 from codex_py.protocol.prompts import is_summary, user_prompt
 
 Tell: TypeAlias = Callable[[Event], None]
@@ -105,23 +106,27 @@ class Conversation:
             raise
         finally:
             self._task = self._listener = None
-        text = done.last_message or ""
-        is_typed = output_type is not None and done.error is None
-        output: Any = cast("Any", output_type).model_validate_json(text) if is_typed else text
+        text, error = done.last_message or "", done.error
+        output: Any = text if error is None else None
+        if output_type is not None and error is None:
+            # An extension may have ended the turn with an answer that nothing has checked.
+            if (wrong := ModelSchema(output_type).violation(text)) is not None:
+                error = CodexError(wrong, code="schema", exit_code=ExitCode.SCHEMA)
+            output = None if error is not None else output_type.model_validate_json(text)
         ends = [each for each in seen if isinstance(each, TurnCompleted | TurnFailed)]
         result: Result[Any] = Result(
             text=text,
-            output=output if done.error is None else None,
+            output=output,
             usage=done.usage - before,
             diff=ends[-1].diff,
             items=tuple(each.item for each in seen if isinstance(each, ItemCompleted)),
             denied=done.denied,
-            exit_code=done.exit_code,
-            error=done.error,
+            exit_code=done.exit_code if error is None else error.exit_code,
+            error=error,
         )
-        if done.error is not None:
-            done.error.result = result
-            raise done.error
+        if error is not None:
+            error.result = result
+            raise error
         return result
 
     def interrupt(self) -> None:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,13 @@ from codex_py import (
     Feature,
     ItemStarted,
     MessageDelta,
+    Note,
     Review,
     ReviewDecision,
     Thread,
     TurnAborted,
+    TurnSkipped,
+    UserPrompt,
     event_json,
     tool,
 )
@@ -169,6 +172,16 @@ def test_a_second_answer_that_breaks_the_model_is_an_error() -> None:
     assert (caught.value.code, caught.value.exit_code) == ("schema", 4)
     assert (caught.value.result.text, caught.value.result.output) == ("6", None)
     assert agent.run_sync("And in words?").output == "fine"
+
+
+def test_a_typed_turn_that_an_extension_skips_has_no_answer() -> None:
+    async def before_prompt(prompt: UserPrompt) -> Sequence[Note]:
+        raise TurnSkipped("not today")
+
+    skip = Extension(before_prompt=before_prompt)
+    with pytest.raises(CodexError, match="does not satisfy Rating") as caught:
+        Agent(FakeModel(), extensions=[lambda _: skip], output_type=Rating).run_sync("Rate it")
+    assert (caught.value.code, caught.value.result.exit_code) == ("schema", 4)
 
 
 class Nested(BaseModel):
