@@ -9,8 +9,9 @@ https://git-scm.com/docs/git-config
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 
 from codex_py.errors import CodexError
@@ -65,17 +66,14 @@ class Git:
 
     def output(self, folder: Path, *words: str, stdin: bytes = b"") -> str:
         """Run a command. Returns its output, without blank ends. A `CodexError`: it failed, or could not be run."""
-        return os.fsdecode(self._checked(folder, words, stdin)).strip()
-
-    def data(self, folder: Path, *words: str, stdin: bytes = b"") -> bytes:
-        """Run a command. Returns its output as it is. Raises as `output`."""
-        return self._checked(folder, words, stdin)
+        return os.fsdecode(self.data(folder, *words, stdin=stdin)).strip()
 
     def names(self, folder: Path, *words: str) -> list[str]:
         """Run a command that prints names with NUL bytes between them. Raises as `output`."""
-        return [os.fsdecode(name) for name in self._checked(folder, words).split(b"\0") if name]
+        return [os.fsdecode(name) for name in self.data(folder, *words).split(b"\0") if name]
 
-    def _checked(self, folder: Path, words: Sequence[str], stdin: bytes = b"") -> bytes:
+    def data(self, folder: Path, *words: str, stdin: bytes = b"") -> bytes:
+        """Run a command. Returns its output as it is. Raises as `output`."""
         done = self.run(folder, *words, stdin=stdin)
         if done.returncode:
             # The first error is the cause of those behind it.
@@ -96,6 +94,14 @@ class Git:
         for number, (key, value) in enumerate(settings):
             variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
         return replace(self, variables={**self.variables, **variables})
+
+
+def batched_contents(printed: bytes) -> Iterator[bytes | None]:
+    """The contents that `cat-file --batch` has printed, in the order asked for; None for an object that is lost."""
+    stream = BytesIO(printed)
+    while head := stream.readline().split():
+        # A newline is behind each.
+        yield stream.read(int(head[2]) + 1)[:-1] if len(head) == 3 else None
 
 
 def find_git(programs: Programs, environment: Mapping[str, str]) -> Git:

@@ -5,12 +5,11 @@ import shutil
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from codex_py.errors import CodexError
-from codex_py.patch.git import Git
+from codex_py.patch.git import Git, batched_contents
 from codex_py.protocol.patched_file import PatchedFile
 
 _SUBMODULE = 0o160000
@@ -82,15 +81,16 @@ def files_between(
     wanted = [
         blob for _, kinds, ids in found for kind, blob in zip(kinds, ids, strict=True) if kind
     ]
-    contents = BytesIO(git.data(top, "cat-file", "--batch", stdin="\n".join(wanted).encode()))
+    printed = git.data(top, "cat-file", "--batch", stdin="\n".join(wanted).encode())
+    contents = batched_contents(printed)
 
     def content(kind: int, blob: str) -> bytes | None:
-        """The next one. Before each is a line about it, and a newline behind it."""
+        """The next one, if there is a file."""
         if not kind:
             return None
-        if len(head := contents.readline().split()) != 3:
+        if (data := next(contents, None)) is None:
             raise CodexError(f"git has lost the object {blob}", code="git")
-        return contents.read(int(head[2]) + 1)[:-1]
+        return data
 
     return [
         PatchedFile.of(

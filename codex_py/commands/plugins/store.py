@@ -14,7 +14,6 @@ import subprocess
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from io import BytesIO
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -33,7 +32,7 @@ from codex_py.config.plugins import PLUGIN_NAME, Plugin, plugins_folder
 from codex_py.errors import CodexError
 from codex_py.filesystem.private import lock, locked, make_private
 from codex_py.filesystem.reading import read_start, read_whole
-from codex_py.patch.git import find_git
+from codex_py.patch.git import batched_contents, find_git
 from codex_py.programs import Programs
 from codex_py.protocol.frozen import frozen
 
@@ -117,15 +116,12 @@ def _fetched(address: str, ref: str, git: "_Git") -> PluginSource:
     if sum(size for _, _, size, _ in blobs) > MAX_BYTES:
         raise ValueError(f"it has more than {MAX_BYTES >> 20} MB")
     wanted = "".join(f"{name}\n" for _, name, _, _ in blobs).encode()
-    contents = BytesIO(git.run("cat-file", "--batch", given=wanted))
+    contents = batched_contents(git.run("cat-file", "--batch", given=wanted))
 
     def files() -> Iterator[tuple[str, PluginFile | None]]:
-        for path, _, size, is_executable in blobs:
+        for (path, _, _, is_executable), data in zip(blobs, contents, strict=True):
             yield from ((str(folder), None) for folder in PurePosixPath(path).parents)
-            # Before each file is a line about it, and a newline behind it.
-            contents.readline()
-            yield path, PluginFile(contents.read(size), is_executable)
-            contents.read(1)
+            yield path, PluginFile(data or b"", is_executable)
 
     return PluginSource(checked_files(files()), {"source": address, "commit": commit})
 

@@ -22,7 +22,8 @@ from codex_py.errors import CodexError
 from codex_py.filesystem.git import common_folder, git_folder
 from codex_py.filesystem.private import locked, make_private
 from codex_py.filesystem.reading import read_whole
-from codex_py.patch.git import Git, find_git
+from codex_py.patch.blobs import blob_name
+from codex_py.patch.git import Git, batched_contents, find_git
 from codex_py.programs import programs_outside
 
 _MAX_KB: Final = 512 * 1024
@@ -185,17 +186,13 @@ class Store:
                 total += int(size[0])
                 readable.append(name)
         stdin = "".join(f"{name}\n" for name in readable).encode()
-        data, at = self.run("cat-file", "--batch", stdin=stdin), 0
-        blobs: dict[str, bytes] = {}
-        for name in readable:
-            start = data.index(b"\n", at) + 1
-            size = int(data[at:start].split()[2])
-            contents, at = data[start : start + size], start + size + 1
-            # The user's repository may hold anything under this name.
-            digest = hashlib.sha1(b"blob %d\0" % size + contents, usedforsecurity=False)
-            if digest.hexdigest() == name:
-                blobs[name] = contents
-        return blobs
+        found = batched_contents(self.run("cat-file", "--batch", stdin=stdin))
+        # The user's repository may hold anything under a name.
+        return {
+            name: data
+            for name, data in zip(readable, found, strict=True)
+            if data is not None and blob_name(data, len(name)) == name
+        }
 
     def empty(self) -> None:
         """Make the next copy look at every file, and remove what git left half-written: a full disk would stay full."""
