@@ -70,16 +70,13 @@ class RenderedReply:
             if isinstance(piece, Pause):
                 piece.reached.set()
                 piece.until.wait(_PAUSE_S)
-            else:
-                self._write(connection, piece)
+                continue
+            size = self.reply.write_bytes or len(piece) or 1
+            for start in range(0, len(piece), size):
+                connection.sendall(piece[start : start + size])
+                if self.reply.delay_s:
+                    time.sleep(self.reply.delay_s)
         return not self.reply.cut
-
-    def _write(self, connection: socket.socket, data: bytes) -> None:
-        size = self.reply.write_bytes or len(data) or 1
-        for start in range(0, len(data), size):
-            connection.sendall(data[start : start + size])
-            if self.reply.delay_s:
-                time.sleep(self.reply.delay_s)
 
 
 def _pieces(reply: Reply) -> Iterator[bytes | Pause]:

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self, cast
 
 from codex_py.testing.request import read_request
-from codex_py.testing.script import Script, ScriptedModel
-
-__all__ = ["Script", "ScriptedServer"]
+from codex_py.testing.script import Script as Script
+from codex_py.testing.script import ScriptedModel
 
 _IDLE_S = 60.0
 """A silent connection is closed after this time: a test should fail rather than hang."""
@@ -62,16 +61,8 @@ class ScriptedServer(ScriptedModel):
             "wire_api": wire_api,
             **provider,
         }
-        lines = [f"{key} = {_toml(value)}" for key, value in keys.items()]
-        return "\n".join(
-            [
-                f"model = {_toml(model)}",
-                'model_provider = "mock"',
-                "[model_providers.mock]",
-                *lines,
-                "",
-            ]
-        )
+        head = f'model = {_toml(model)}\nmodel_provider = "mock"\n[model_providers.mock]\n'
+        return head + "".join(f"{key} = {_toml(value)}\n" for key, value in keys.items())
 
     def start(self) -> None:
         """Serve, until `close`."""
