@@ -13,7 +13,7 @@ from codex_py.app.options import SessionSetup
 from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.errors import ConfigError
-from codex_py.model.catalog import ModelInfo, catalog_entry, listed_models, model_info
+from codex_py.model.catalog import ModelInfo, catalog_models, in_form_of_codex, model_info
 from codex_py.model.known_models import known_model, known_models
 from codex_py.model.providers import Provider, key_variable
 from codex_py.protocol.approval import ApprovalPolicy
@@ -39,7 +39,7 @@ def selectable_models(config: Config, environment: Mapping[str, str]) -> list[st
     """
     own = [model.slug for model in known_models() if model.provider == config.model_provider]
     if config.model_provider == "openai" or not own:
-        own = listed_models(config.model_catalog_json)
+        own = [model.slug for model in catalog_models(config.model_catalog_json)]
     others = [
         f"{model.provider}/{model.slug}"
         for model in known_models()
@@ -50,9 +50,9 @@ def selectable_models(config: Config, environment: Mapping[str, str]) -> list[st
 
 
 def described_models(config: Config, environment: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The `selectable_models` in the form of Codex's catalogue, see `catalog_entries`."""
+    """The `selectable_models` in the form of Codex's catalogue, see `in_form_of_codex`."""
     names = selectable_models(config, environment)
-    return [catalog_entry(name, config.model_catalog_json) for name in names]
+    return [in_form_of_codex(model_info(name, config.model_catalog_json)) for name in names]
 
 
 def model_of_provider(config: Config, model: str) -> str:

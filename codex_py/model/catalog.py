@@ -51,23 +51,15 @@ class ModelInfo:
     """Listed in the catalogue; for others the values are guesses that fit most."""
 
 
-def _listed(slug: str, **values: Any) -> ModelInfo:
-    return ModelInfo(slug=slug, **values)
-
-
 def _modern(slug: str, effort: str, **values: Any) -> ModelInfo:
-    values = {
-        "ultra_effort": "max",
-        "default_verbosity": "low",
-        "image_detail": "original",
-        **values,
-    }
-    return _listed(slug, default_reasoning_effort=effort, **values)
+    usual = {"ultra_effort": "max", "default_verbosity": "low", "image_detail": "original"}
+    values = {**usual, **values}
+    return ModelInfo(slug=slug, default_reasoning_effort=effort, **values)
 
 
 def _classic(slug: str, shell_tool: ShellTool, **values: Any) -> ModelInfo:
     values = {"ultra_effort": "high", "parallel_tool_calls": False, **values}
-    return _listed(slug, shell_tool=shell_tool, **values)
+    return ModelInfo(slug=slug, shell_tool=shell_tool, **values)
 
 
 _LISTED = (
@@ -82,8 +74,8 @@ _LISTED = (
     _modern("gpt-daybreak-red-latest", "medium", context_window=372_000, default_verbosity="high"),
     _modern("codex-auto-review", "low"),
     _modern("gpt-5.4", "medium", ultra_effort="xhigh"),
-    _listed("gpt-5.3", ultra_effort="xhigh"),
-    _listed("gpt-5.2-codex", ultra_effort="xhigh"),
+    ModelInfo(slug="gpt-5.3", ultra_effort="xhigh"),
+    ModelInfo(slug="gpt-5.2-codex", ultra_effort="xhigh"),
     _classic("gpt-5.2", "shell", default_verbosity="low"),
     _classic("gpt-5.1-codex", "shell_command"),
     _classic("gpt-5.1", "shell", default_verbosity="low"),
@@ -122,7 +114,7 @@ def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
     Raises:
         ConfigError: the file cannot be read, or is no such catalogue.
     """
-    listed = _entries(catalog_json)
+    listed = catalog_models(catalog_json)
     names = [slug] if "/" not in slug else [slug, slug.partition("/")[2]]
     for name in names:
         fitting = [entry for entry in listed if name.startswith(entry.slug)]
@@ -142,22 +134,8 @@ def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
     )
 
 
-def listed_models(catalog_json: Path | None = None) -> list[str]:
-    """The slugs of OpenAI's models, or of the file, in their order; errors as for `model_info`."""
-    return [entry.slug for entry in _entries(catalog_json)]
-
-
-def catalog_entries(catalog_json: Path | None = None) -> list[dict[str, Any]]:
-    """The catalogue in the form of Codex, as far as its fields are known; errors as for `model_info`."""
-    return [_in_form_of_codex(entry) for entry in _entries(catalog_json)]
-
-
-def catalog_entry(slug: str, catalog_json: Path | None = None) -> dict[str, Any]:
-    """As `catalog_entries`, for any model; see `model_info`."""
-    return _in_form_of_codex(model_info(slug, catalog_json))
-
-
-def _in_form_of_codex(entry: ModelInfo) -> dict[str, Any]:
+def in_form_of_codex(entry: ModelInfo) -> dict[str, Any]:
+    """An entry as Codex has it in its catalogue, as far as its fields are known."""
     reasons = entry.default_reasoning_effort is not None
     efforts = _EFFORTS[: _EFFORTS.index(entry.ultra_effort) + 1] if reasons else ()
     return {
@@ -182,7 +160,8 @@ def _in_form_of_codex(entry: ModelInfo) -> dict[str, Any]:
     }
 
 
-def _entries(path: Path | None) -> Sequence[ModelInfo]:
+def catalog_models(path: Path | None = None) -> Sequence[ModelInfo]:
+    """OpenAI's models, or those of the file, in their order; arguments and errors as for `model_info`."""
     if path is None:
         return _LISTED
     try:
@@ -213,12 +192,14 @@ def _entry(entry: dict[str, Any]) -> ModelInfo:
     if not all(isinstance(number, int) and number > 0 for number in (window, percent, limit)):
         raise TypeError(f"{slug}: windows and limits must be whole numbers above 0")
     verbosity = entry.get("default_verbosity") or "low"
+    levels: list[dict[str, Any]] = entry.get("supported_reasoning_levels") or []
+    efforts = [level["effort"] for level in levels]
     return ModelInfo(
         slug=slug,
         context_window=window,
         effective_context_window_percent=percent,
         default_reasoning_effort=entry.get("default_reasoning_level"),
-        ultra_effort=_highest_effort(entry.get("supported_reasoning_levels") or []),
+        ultra_effort=next((name for name in reversed(_EFFORTS[2:]) if name in efforts), "medium"),
         image_detail="original" if entry.get("supports_image_detail_original") else "high",
         default_verbosity=verbosity if entry.get("support_verbosity") else None,
         # Every other value gives `exec_command`, as in Codex.
@@ -228,8 +209,3 @@ def _entry(entry: dict[str, Any]) -> ModelInfo:
         images="image" in entry.get("input_modalities", ["image"]),
         truncation_limit_tokens=max(1, limit // 4) if truncation.get("mode") == "bytes" else limit,
     )
-
-
-def _highest_effort(levels: list[dict[str, Any]]) -> str:
-    names = [level["effort"] for level in levels]
-    return next((name for name in reversed(_EFFORTS[2:]) if name in names), "medium")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.model.catalog import listed_models, model_info
+from codex_py.model.catalog import catalog_models, model_info
 from codex_py.testing import ev_completed, ev_message
 from tests.support.codex import CODEX, needs_codex
 from tests.support.program import KEY, Workplace, environment, run_codex_py
@@ -107,13 +107,17 @@ def test_codex_prints_the_same_shape(place: Workplace) -> None:
 
 def test_the_catalogue_reads_back_as_it_was(place: Workplace) -> None:
     models = debug(place, "models", "--bundled")
-    assert [entry["slug"] for entry in models["models"]] == listed_models()
+    assert [entry["slug"] for entry in models["models"]] == [
+        model.slug for model in catalog_models()
+    ]
     path = place.home / "models.json"
     path.write_text(json.dumps(models), encoding="utf-8")
     for slug in ("gpt-6", "gpt-6.1-terra", "gpt-5.5", "gpt-daybreak-red-latest"):
         assert model_info(slug, path) == model_info(slug)
     again = debug(place, "models", "-c", f"model_catalog_json={path}")
-    assert [entry["slug"] for entry in again["models"]] == listed_models()
+    assert [entry["slug"] for entry in again["models"]] == [
+        model.slug for model in catalog_models()
+    ]
 
 
 @needs_codex
@@ -128,4 +132,6 @@ def test_codex_takes_the_catalogue(place: Workplace) -> None:
         timeout=120,
         check=True,
     )
-    assert [entry["slug"] for entry in json.loads(done.stdout)["models"]] == listed_models()
+    assert [entry["slug"] for entry in json.loads(done.stdout)["models"]] == [
+        model.slug for model in catalog_models()
+    ]

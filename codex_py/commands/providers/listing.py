@@ -11,8 +11,7 @@ from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.errors import ConfigError, ModelError
 from codex_py.instructions import instruction_text
-from codex_py.model.catalog import catalog_entries, model_info
-from codex_py.model.catalog import listed_models as catalogue
+from codex_py.model.catalog import catalog_models, in_form_of_codex, model_info
 from codex_py.model.known_models import Price, known_models, table_date
 from codex_py.model.providers import Provider
 from codex_py.protocol.frozen import frozen
@@ -70,7 +69,7 @@ def listed_models_of_all(config: Config) -> Sequence[ListedModel]:
     """
     providers, own = {*BUILT_IN_PROVIDERS, *config.model_providers}, (config.model_provider, "")
     owners = {
-        **dict.fromkeys(catalogue(config.model_catalog_json), "openai"),
+        **{model.slug: "openai" for model in catalog_models(config.model_catalog_json)},
         **{model.slug: model.provider for model in known_models()},
         **{name: (split_model(name, providers) or own)[0] for name in config.model_prices},
     }
@@ -101,9 +100,9 @@ def catalogue_of_codex(config: Config, *, bundled: bool) -> dict[str, Any]:
     Raises:
         ConfigError: the configured catalogue cannot be read.
     """
-    entries = catalog_entries(None if bundled else config.model_catalog_json)
+    models = catalog_models(None if bundled else config.model_catalog_json)
     told = {"base_instructions": instruction_text("base.md")}
-    return {"models": [entry | told for entry in entries]}
+    return {"models": [in_form_of_codex(model) | told for model in models]}
 
 
 def model_to_try(config: Config, provider: Provider, environment: Mapping[str, str]) -> str:
