@@ -17,23 +17,17 @@ from codex_py.protocol.addresses import shown_url
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 
-WIRES: Mapping[str, str] = {
-    "responses": "codex_py.model.responses.wire:ResponsesWire",
-    "chat": "codex_py.model.chat.wire:ChatWire",
-    "anthropic": "codex_py.model.anthropic.wire:AnthropicWire",
-    "text": "codex_py.model.chat.wire:ChatWire",
+WIRES: Final[Mapping[str, tuple[str, str]]] = {
+    "responses": ("codex_py.model.responses.wire:ResponsesWire", "/responses"),
+    "chat": ("codex_py.model.chat.wire:ChatWire", "/chat/completions"),
+    "anthropic": ("codex_py.model.anthropic.wire:AnthropicWire", "/messages"),
+    "text": ("codex_py.model.chat.wire:ChatWire", "/chat/completions"),
 }
-"""The class of each API. `text` is `chat` for models that cannot call tools; see `Profile.tools`."""
+"""The class of each API, and what it appends to a base URL. `text` is `chat` for models that cannot call tools; see
+`Profile.tools`."""
 TEXT_TOOLS: Final = "codex_py.model.text.wire:TextToolsWire"
 """The wire around another one for models that write their calls as text."""
 _TYPE_NAMES = {bool: "boolean", str: "string", list[str]: "list", Mapping[str, Any]: "table"}
-ENDPOINTS: Final[Mapping[str, str]] = {
-    "responses": "/responses",
-    "chat": "/chat/completions",
-    "text": "/chat/completions",
-    "anthropic": "/messages",
-}
-"""What each wire appends to a base URL."""
 _KEY_HEADERS = ("bearer", "x-api-key", "api-key")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -238,9 +232,9 @@ def _base_url(value: str | None, wire_api: str, where: Sequence[str]) -> str:
         shown = "this" if "@" in value else repr(value)
         raise _mistake((*where, "base_url"), f": {shown} is no http:// or https:// address")
     value = value.rstrip("/")
-    for wire, endpoint in ENDPOINTS.items():
+    for wire, (_, endpoint) in WIRES.items():
         if value.endswith(endpoint):
-            if endpoint != ENDPOINTS[wire_api]:
+            if endpoint != WIRES[wire_api][1]:
                 text = f": {endpoint} is asked by the `wire_api` {wire!r}, and this one is {wire_api!r}"
                 raise _mistake((*where, "base_url"), text)
             return value.removesuffix(endpoint)
