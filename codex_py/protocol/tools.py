@@ -30,6 +30,11 @@ class FunctionSpec:
     namespace: str | None = None
     """On wires that have namespaces, the tool is offered in this one. Tools of one stand side by side."""
 
+    def described(self) -> dict[str, Any]:
+        """As a JSON object."""
+        about = {"name": self.name, "description": self.description}
+        return {**about, "parameters": self.parameters}
+
 
 @frozen
 class FreeformSpec:

@@ -13,10 +13,7 @@ from codex_py.model.chat.messages import ChatMessages
 from codex_py.model.freeform import function_specs
 from codex_py.model.profile import ProfiledWire
 from codex_py.protocol.messages import encode_json
-from codex_py.protocol.stream import (
-    Decoder,
-    Prompt,
-)
+from codex_py.protocol.stream import Decoder, Prompt
 from codex_py.protocol.tools import FunctionSpec
 
 
@@ -72,7 +69,8 @@ class ChatWire(ProfiledWire):
 
     def _tools(self, prompt: Prompt, specs: list[FunctionSpec]) -> Mapping[str, Any]:
         choice, style = prompt.tool_choice, self._profile.tool_choice
-        settings: dict[str, Any] = {"tools": [_tool_entry(spec) for spec in specs]}
+        entries = [{"type": "function", "function": spec.described()} for spec in specs]
+        settings: dict[str, Any] = {"tools": entries}
         if not prompt.parallel_tool_calls and self._profile.parallel_tool_calls:
             settings["parallel_tool_calls"] = False
         if style == "openai" and choice.names:
@@ -86,12 +84,3 @@ class ChatWire(ProfiledWire):
             is_any = style == "any" and choice.mode == "required"
             settings["tool_choice"] = "any" if is_any else choice.mode
         return settings
-
-
-def _tool_entry(spec: FunctionSpec) -> dict[str, Any]:
-    function = {
-        "name": spec.name,
-        "description": spec.description,
-        "parameters": spec.parameters,
-    }
-    return {"type": "function", "function": function}

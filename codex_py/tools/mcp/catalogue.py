@@ -83,7 +83,7 @@ class McpCatalogue:
         self._known, self._index, self._all = tools, None, None
         if len(tools) <= MAX_OFFERED:
             specs = self._specs({name: tool for name, (_, tool) in tools.items()})
-            if sum(len(encode_json(described(spec))) for spec in specs) <= MAX_OFFERED_BYTES:
+            if sum(len(encode_json(spec.described())) for spec in specs) <= MAX_OFFERED_BYTES:
                 self._all = specs
 
 
@@ -108,15 +108,6 @@ def server_tool_spec(name: str, tool: ServerTool, *, is_schema_text: bool = Fals
     schema = {"type": "object", **schema}
     schema.setdefault("properties", {})
     return FunctionSpec(name, description, schema)
-
-
-def described(spec: FunctionSpec) -> dict[str, Any]:
-    """The specification as a JSON object."""
-    return {
-        "name": spec.name,
-        "description": spec.description,
-        "parameters": spec.parameters,
-    }
 
 
 class _Index:

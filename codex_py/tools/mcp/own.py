@@ -21,7 +21,7 @@ from codex_py.protocol.mcp import RequestFailed
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ChangesNothing, ToolParams
-from codex_py.tools.mcp.catalogue import McpCatalogue, described
+from codex_py.tools.mcp.catalogue import McpCatalogue
 from codex_py.tools.mcp.item import OWN_SERVER, RunningItem, ShownAsServerCall, mcp_item
 from codex_py.tools.truncate import BYTES_PER_TOKEN, truncate_output
 
@@ -151,7 +151,7 @@ class ToolSearch(ChangesNothing):
         bytes_left = context.output_token_limit * BYTES_PER_TOKEN
         shown: list[dict[str, Any]] = []
         for spec in self._catalogue.search(params.query, max(1, min(params.limit, _MAX_RESULTS))):
-            entry = described(spec)
+            entry = spec.described()
             bytes_left -= len(encode_json(entry))
             if bytes_left < 0:
                 # The next request offers it with its schema.
