@@ -1,5 +1,6 @@
 """Whether two requests are the same but for what changes with time, place and machine."""
 
+import json
 import re
 from typing import Any, cast
 
@@ -27,17 +28,17 @@ _VOLATILE_TEXTS = (
     # The marks below a line of a Python traceback differ between its versions.
     (r"(?m)^ *[~^]+ *\n", ""),
 )
-_CWD = r"<cwd>([^<]+)</cwd>"
+_CWD = r'<cwd>((?:[^<"\\]|\\.)+)</cwd>'
+"""In JSON."""
 _SNIPPET = 60
 """Characters of a differing line on either side of the difference."""
 
 
 def working_directory(value: Any) -> str | None:
     """The one that a request speaks of; None for a request that names none, or the root."""
-    for text in _texts(value):
-        if (found := re.search(_CWD, text)) and found[1].strip("/"):
-            return found[1]
-    return None
+    text = json.dumps(value, ensure_ascii=False)
+    named = (json.loads(f'"{found}"') for found in re.findall(_CWD, text))
+    return next((directory for directory in named if directory.strip("/")), None)
 
 
 def moved(text: str, was_in: str | None, is_in: str | None) -> str:
@@ -71,19 +72,6 @@ def _normalised(value: Any, cwd: str | None) -> Any:
             }
         case _:
             return value
-
-
-def _texts(value: Any) -> list[str]:
-    match value:
-        case str():
-            return [value]
-        case list():
-            return [text for part in cast("list[Any]", value) for text in _texts(part)]
-        case dict():
-            parts = cast("dict[str, Any]", value).values()
-            return [text for part in parts for text in _texts(part)]
-        case _:
-            return []
 
 
 def first_difference(expected: Any, actual: Any, path: str = "") -> str | None:
