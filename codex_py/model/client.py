@@ -19,14 +19,7 @@ from codex_py.model.providers import Provider
 from codex_py.protocol.addresses import shown_url
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.messages import estimated_tokens
-from codex_py.protocol.stream import (
-    Completed,
-    OutputItemDone,
-    Prompt,
-    ResponseEvent,
-    Usage,
-    Wire,
-)
+from codex_py.protocol.stream import Completed, OutputItemDone, Prompt, ResponseEvent, Usage, Wire
 
 _CONNECT_S = 10.0
 """For the name, the connection and the TLS handshake together."""

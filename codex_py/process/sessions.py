@@ -9,13 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from codex_py.process.guardian import Guardian
-from codex_py.process.process import (
-    OutputListener,
-    Process,
-    attached,
-    open_pipe,
-    open_terminal,
-)
+from codex_py.process.process import OutputListener, Process, attached, open_pipe, open_terminal
 
 _MAX_SESSIONS = 64
 # The time that a server or an editor gets to save its state when the agent ends.

@@ -12,11 +12,7 @@ from codex_py.model.anthropic.messages import AnthropicMessages, marked
 from codex_py.model.freeform import function_specs
 from codex_py.model.profile import ProfiledWire
 from codex_py.protocol.messages import encode_json
-from codex_py.protocol.stream import (
-    Decoder,
-    Prompt,
-    ToolChoice,
-)
+from codex_py.protocol.stream import Decoder, Prompt, ToolChoice
 
 _MAX_TOKENS = 32_000
 """If nothing is known of the model; the API wants a limit."""

@@ -164,7 +164,13 @@ class Slot:
                 self._catch_up()
                 if not is_empty(value := self._streamed(field)):
                     result[field] = value
-        return _with_call_id(result)
+        # Output is paired with its call by this id alone, so a call without one cannot be answered.
+        # The oldest form of a local shell call is answered under its `id`.
+        kind = kind_of_item(result)
+        is_nameless_shell = kind == "local_shell_call" and not result.get("id")
+        if (is_nameless_shell or kind in CALLS) and result.get("call_id") in (None, ""):
+            result["call_id"] = new_call_id()
+        return result
 
     def assembled(self, entry: JsonObject | None) -> JsonObject | None:
         """The item, where `output_item.done` never came; None where what did come makes no item.
@@ -243,13 +249,3 @@ def kind_of_item(item: JsonObject) -> str:
     if kind is None and "role" in item:
         return "message"
     return kind if isinstance(kind, str) else ""
-
-
-def _with_call_id(item: JsonObject) -> JsonObject:
-    # Output is paired with its call by this id alone, so a call without one cannot be answered.
-    # The oldest form of a local shell call is answered under its `id`.
-    kind = kind_of_item(item)
-    is_nameless_shell = kind == "local_shell_call" and not item.get("id")
-    if (is_nameless_shell or kind in CALLS) and item.get("call_id") in (None, ""):
-        item["call_id"] = new_call_id()
-    return item
