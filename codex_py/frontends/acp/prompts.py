@@ -6,7 +6,7 @@ import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from acp import schema
 
@@ -69,15 +69,17 @@ def read_prompt(blocks: Sequence[Any]) -> Prompt:
                     images.append(_decoded(resource.blob))
             case _:
                 raise RpcError(INVALID_PARAMS, f"`prompt`: no part of type {block.type!r} is taken")
+    if not (any(map(str.strip, said)) or images):
+        raise RpcError(INVALID_PARAMS, "`prompt` is empty")
     return Prompt("".join(said), "\n".join(context), images)
 
 
 def _place(uri: str) -> str:
     """The path of a `file:` URI, with the lines that an editor puts behind it; any other as it is."""
-    parts = urlsplit(uri)
-    if parts.scheme != "file":
+    if not uri.startswith("file://"):
         return uri
-    return unquote(parts.path) + (f"#{parts.fragment}" if parts.fragment else "")
+    path, sign, fragment = uri.removeprefix("file://").partition("#")
+    return f"{unquote(path)}{sign}{fragment}"
 
 
 def _decoded(data: str) -> bytes:
@@ -108,6 +110,7 @@ class Commands:
         found = find_custom_prompts(self._config, self._environment).found
         self._prompts = {prompt.short_name or prompt.name: prompt for prompt in reversed(found)}
         self._prompts |= {prompt.name: prompt for prompt in found}
+        self._prompts = {name: p for name, p in self._prompts.items() if name not in _OWN}
 
     def update(self) -> dict[str, Any]:
         own = [(name, *row) for name, row in _OWN.items()]
@@ -126,7 +129,7 @@ class Commands:
         Raises:
             CodexError: the arguments of the command cannot be used.
         """
-        name, _, argument = prompt.said.strip().partition(" ")
+        name, argument = (*prompt.said.split(maxsplit=1), "", "")[:2]
         command, argument = name.removeprefix("/"), argument.strip()
         if command == name or command not in {*_OWN, *self._prompts}:
             return prompt

@@ -90,7 +90,8 @@ class EditorSession:
         for item in await asyncio.to_thread(thread_items, encoded):
             # The files of its images are gone, the history has them.
             is_prompt = isinstance(item, event_items.UserMessage)
-            images = prompt_images(next(prompts)) if is_prompt else []
+            prompt = next(prompts, None) if is_prompt else None
+            images = [] if prompt is None else prompt_images(prompt)
             updates = self._updates
             for update in updates.prompt(item.text, images) if is_prompt else updates.item(item):
                 self._notify(update)

@@ -1,6 +1,7 @@
 """`codex-py acp`, driven as an editor does; what it writes is checked with the schema of the protocol."""
 
 import json
+import re
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -434,3 +435,60 @@ def test_closing_a_session_cancels_its_turn(place: Workplace) -> None:
         client.until(lambda update: update["sessionUpdate"] == "agent_message_chunk")
         client.request("session/close", sessionId=session)
         assert client.result(number)["stopReason"] == "cancelled"
+
+
+def test_a_command_that_outlasts_its_call_has_all_its_output_and_an_end(place: Workplace) -> None:
+    """zed's adapter sends the last piece alone, and in one run never closed the call."""
+    (place.cwd / "go").touch()
+    script = "echo one; while [ -e go ]; do sleep 0.05; done; echo two"
+
+    def later(request: Any) -> list[Any]:
+        (place.cwd / "go").unlink()
+        shown = json.dumps(request.input[-1])
+        number = int(re.findall(r"session ID (\d+)", shown)[0])
+        waits = {"session_id": number, "yield_time_ms": 60_000}
+        return [*ev_function_call("call_2", "write_stdin", waits), ev_completed()]
+
+    with (
+        ScriptedServer([runs(script, yield_time_ms=250), later, DONE]) as server,
+        editor_of(place, server) as client,
+    ):
+        prompt(client, new_session(client, place))
+    assert client.call()["status"] == "completed"
+    assert client.call()["content"] == [content("```\none\ntwo\n```")]
+
+
+def test_a_cancel_is_for_the_prompts_that_wait_too(place: Workplace) -> None:
+    with (
+        ScriptedServer([[*ev_text_deltas(["Hel"]), Pause()], DONE]) as server,
+        editor_of(place, server) as client,
+    ):
+        session = new_session(client, place)
+        numbers = [begin_prompt(client, session, text) for text in ("first", "second")]
+        client.until(lambda update: update["sessionUpdate"] == "agent_message_chunk")
+        client.notify("session/cancel", sessionId=session)
+        assert [client.result(n)["stopReason"] for n in numbers] == ["cancelled", "cancelled"]
+        assert prompt(client, session, "third") == "end_turn"
+    assert len(server.requests) == 2
+
+
+def test_sessions_run_side_by_side_each_in_its_folder(place: Workplace, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    # Each waits for the other one's file.
+    script = "touch here; until [ -e ../work/here ] && [ -e ../other/here ]; do sleep 0.05; done"
+    call = runs(script, yield_time_ms=60_000)
+
+    def answer(request: Any) -> list[Any]:
+        return DONE if "call_1" in json.dumps(request.input) else call
+
+    with (
+        ScriptedServer([answer] * 4, check_prefix=False) as server,
+        editor_of(place, server) as client,
+    ):
+        sessions = [new_session(client, place, cwd=str(cwd)) for cwd in (place.cwd, other)]
+        numbers = [begin_prompt(client, session) for session in sessions]
+        assert [client.result(n)["stopReason"] for n in numbers] == ["end_turn", "end_turn"]
+    assert {call["rawInput"]["cwd"] for call in client.calls().values()} == {
+        *(str(place.cwd), str(other))
+    }

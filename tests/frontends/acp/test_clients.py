@@ -250,3 +250,23 @@ def test_words_that_are_no_options_are_refused(place: Workplace) -> None:
         done = run_codex_py(words, place.home, place.cwd)
         assert done.returncode in {1, 2}
         assert done.stderr.decode().count("\n") == 1
+
+
+def test_a_client_that_leaves_while_a_session_is_opened_is_no_mistake(place: Workplace) -> None:
+    with ScriptedServer([DONE]) as server:
+        place.configure(server)
+        with editor(place, *FREE) as client:
+            session = new_session(client, place)
+            prompt(client, session)
+        here: dict[str, Any] = {"cwd": str(place.cwd), "mcpServers": []}
+        opening = [
+            {"method": "session/new", "params": here},
+            {"method": "session/load", "params": {**here, "sessionId": session}},
+            {"method": "session/load", "params": {**here, "sessionId": session}},
+            {"method": "session/delete", "params": {"sessionId": session}},
+        ]
+        for count in range(1, len(opening) + 1):
+            lines = [{"id": n, **line} for n, line in enumerate(opening[:count])]
+            # The answers that come are well-formed; the others are not waited for.
+            answers(place, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    assert len(place.rollouts()) <= 1

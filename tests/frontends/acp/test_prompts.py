@@ -38,6 +38,7 @@ def test_the_parts_of_a_prompt_reach_the_model(place: Workplace) -> None:
         {"type": "resource", "resource": selection},
         {"type": "resource", "resource": {"uri": "file:///x.png", **_blob("image/png")}},
         {"type": "resource", "resource": {"uri": "file:///x.zip", **_blob("application/zip")}},
+        {"type": "resource_link", "name": "odd", "uri": "http://[odd"},
         IMAGE,
     ]
     with ScriptedServer([DONE]) as server:
@@ -47,7 +48,7 @@ def test_the_parts_of_a_prompt_reach_the_model(place: Workplace) -> None:
         content = last_prompt(server)
     said = "".join(part.get("text", "") for part in content)
     assert (
-        "Explain [@c.py](/a b/c.py) and [@c.py#L3-4](/a b/c.py#L3-4)[@x.png](/x.png)[@x.zip](/x.zip)"
+        "Explain [@c.py](/a b/c.py) and [@c.py#L3-4](/a b/c.py#L3-4)[@x.png](/x.png)[@x.zip](/x.zip)[@odd](http://[odd)"
         '\n\n<context ref="/a b/c.py#L3-4">\nx = 1\n\n</context>'
     ) in said
     assert [part["type"] for part in content].count("input_image") == 2
@@ -82,6 +83,7 @@ def _blob(kind: str) -> dict[str, str]:
         {"type": "text"},
         {"type": "video"},
         "text",
+        {"type": "text", "text": " \n"},
     ],
 )
 def test_a_part_that_cannot_be_used_is_refused(place: Workplace, part: Any) -> None:
@@ -112,15 +114,20 @@ def test_commands_are_offered_and_run(place: Workplace) -> None:
     (place.home / "prompts" / "greet.md").write_text(
         "---\ndescription: Greets\nargument-hint: WHO\n---\nSay hello to $1\n", encoding="utf-8"
     )
+    # Ours counts, where both have a name.
+    (place.cwd.parent / ".claude" / "commands").mkdir(parents=True)
+    (place.cwd.parent / ".claude" / "commands" / "init.md").write_text("Mine", encoding="utf-8")
     with ScriptedServer([DONE] * 4, check_prefix=False) as server:
         place.configure(server)
         with editor(place, *FREE) as client:
             session = new_session(client, place)
             told = client.until(lambda u: u["sessionUpdate"] == "available_commands_update")
             offered = {each["name"]: each for each in told["availableCommands"]}
-            assert offered.keys() == {"init", "compact", "review", "prompts:greet"}
+            assert offered.keys() == {"init", "compact", "review", "user:init", "prompts:greet"}
+            assert len(told["availableCommands"]) == len(offered)
+            assert offered["init"]["description"] == "have AGENTS.md written"
             assert offered["prompts:greet"]["input"] == {"hint": "WHO"}
-            prompt(client, session, "/prompts:greet Ada")
+            prompt(client, session, "/prompts:greet\nAda")
             assert last_prompt(server)[0]["text"] == "Say hello to Ada"
             prompt(client, session, "/init")
             assert "AGENTS.md" in last_prompt(server)[0]["text"]
