@@ -11,6 +11,7 @@ from pathlib import Path
 
 from scripts.benchmarks import patches, resume, samples
 from scripts.benchmarks.agent import Agent
+from scripts.benchmarks.app_server import app_server
 from scripts.benchmarks.batch import batch
 from scripts.benchmarks.figures import HEADING, rows
 from scripts.benchmarks.samples import Benchmark, Sample
@@ -39,6 +40,7 @@ _BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "sessions": (resume.among_many, 10),
     "many": (samples.many, 5),
     "agents": (samples.agents, 5),
+    "app-server": (app_server, 3),
     "batch": (batch, 1),
     "sandbox": (sandbox, 20),
     "terminal": (terminal, 3),

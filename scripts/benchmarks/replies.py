@@ -32,6 +32,18 @@ def answers_together(count: int, held_s: float) -> list[Script]:
     return [answer] * count
 
 
+def calls_of_each(threads: int, count: int) -> list[Script]:
+    """For each of so many threads: so many calls of `true`, one after another, then an answer."""
+
+    def answer(request: RecordedRequest) -> Reply:
+        done = sum(item.get("type") == "function_call_output" for item in request.input)
+        if done >= count:
+            return answers(1)[0]
+        return _reply(ev_function_call(f"call_{done}", "exec_command", {"cmd": f"true {done}"}))
+
+    return [answer] * (threads * (count + 1))
+
+
 def call_after(held_s: float) -> list[Script]:
     """A call of `true`, of which not even the head comes before so many seconds; then an answer."""
 
