@@ -52,8 +52,8 @@ class Account:
     async def models(self, asked: params.ModelList) -> dict[str, Any]:
         config = self._config()
         models = described_models(config, self._environment)
-        start = int(asked.cursor or 0)
-        end = len(models) if asked.limit is None else start + max(1, asked.limit)
+        start = int(asked.cursor)
+        end = start + asked.limit
         data = [_model(entry, config.model) for entry in models[start:end]]
         return {"data": data, "nextCursor": str(end) if end < len(models) else None}
 

@@ -24,7 +24,7 @@ from codex_py.version import __version__
 _READ_BYTES: Final = 32_000_000
 """From the end of a file."""
 _PREVIEW_CHARACTERS: Final = 500
-_PAGE, _MAX_PAGE = 25, 100
+_MAX_PAGE = 100
 _INTERACTIVE: Final = ("cli", "vscode")
 
 
@@ -36,12 +36,10 @@ def stored_file(home: Path, thread_id: str, *folders: str) -> Path:
     return path
 
 
-def thread_data(
-    path: Path, status: str = "notLoaded", name: str | None = None, model: str | None = None
-) -> dict[str, Any]:
+def thread_data(path: Path, name: str | None, model: str | None = None) -> dict[str, Any]:
     """A thread by its file. Raises a `SessionError` if that cannot be read."""
-    meta, modified = read_meta(path), path.stat().st_mtime_ns
-    return _thread(path, meta, modified, status, name, model)
+    data = _stored(path, read_meta(path), path.stat().st_mtime_ns, name)
+    return data if model is None else data | {"model": model}
 
 
 def list_threads(home: Path, asked: ThreadList, status: Any) -> dict[str, Any]:
@@ -50,10 +48,9 @@ def list_threads(home: Path, asked: ThreadList, status: Any) -> dict[str, Any]:
     Args:
         status: a function from the id of a thread to its status.
     """
-    names, start = thread_names(home), int(asked.cursor or 0)
-    size = min(_PAGE if asked.limit is None else asked.limit, _MAX_PAGE)
+    names, start, size = thread_names(home), int(asked.cursor), min(asked.limit, _MAX_PAGE)
     found = [
-        _thread(path, meta, modified, status(meta.id), names.get(meta.id))
+        _stored(path, meta, modified, names.get(meta.id)) | {"status": status(meta.id)}
         for path, meta, modified in islice(_matching(home, asked, names), start, start + size + 1)
     ]
     more = str(start + size) if len(found) > size else None
@@ -98,19 +95,17 @@ def _turn(
             shown.append(data)
     if not shown and "task_started" not in facts:
         return None
-    is_old = "task_started" not in facts
+    begun, ended = facts.get("task_started"), facts.get("task_complete")
     status = "interrupted" if "turn_aborted" in facts else "failed"
-    if "task_complete" in facts or (is_old and status == "failed"):
+    if ended is not None or (begun is None and status == "failed"):
         status = "completed"
-    if turn_id == running:
-        status = "inProgress"
     return turn_data(
         turn_id,
-        status,
+        "inProgress" if turn_id == running else status,
         items=shown,
-        view="full",
-        started_at=facts.get("task_started", {}).get("started_at"),
-        duration_ms=facts.get("task_complete", {}).get("duration_ms"),
+        itemsView="full",
+        startedAt=begun and begun.get("started_at"),
+        durationMs=ended and ended.get("duration_ms"),
     )
 
 
@@ -148,15 +143,33 @@ def _said(path: Path, name: str | None) -> str:
     return f"{name or ''}\n{beginning(path)[0]}"
 
 
+def _stored(path: Path, meta: SessionMeta, modified: int, name: str | None) -> dict[str, Any]:
+    return _thread(meta, name, *beginning(path), modified // 1_000_000_000, path)
+
+
+def unsaved_thread(session: Session, config: Config) -> dict[str, Any]:
+    """A thread without a file."""
+    meta = SessionMeta(
+        id=session.thread_id,
+        cwd=str(config.cwd),
+        originator="",
+        cli_version=__version__,
+        source="vscode",
+        model_provider=config.model_provider,
+    )
+    prompts = session.past_prompts()
+    prompt = prompts[0].prompt.text if prompts else ""
+    return _thread(meta, session.name, prompt, session.settings.model, int(time.time()), None)
+
+
 def _thread(
-    path: Path,
     meta: SessionMeta,
-    modified: int,
-    status: str,
     name: str | None,
-    model: str | None = None,
+    prompt: str,
+    model: str | None,
+    updated: int,
+    path: Path | None,
 ) -> dict[str, Any]:
-    prompt, first_model = beginning(path)
     created = int(datetime.fromisoformat(meta.timestamp).timestamp()) if meta.timestamp else 0
     git = {"sha": meta.git.get("commit_hash"), "branch": meta.git.get("branch")}
     return {
@@ -164,46 +177,19 @@ def _thread(
         "sessionId": meta.root_id or meta.id,
         "forkedFromId": meta.forked_from_id,
         "parentThreadId": meta.parent_id,
+        "name": name,
         "preview": " ".join(prompt.split())[:_PREVIEW_CHARACTERS],
-        "ephemeral": False,
+        "ephemeral": path is None,
         "modelProvider": meta.model_provider or "",
-        "model": model or first_model,
+        "model": model,
         "createdAt": created,
-        "updatedAt": modified // 1_000_000_000,
-        "status": {"type": status},
-        "path": str(path),
+        "updatedAt": updated,
+        "status": {"type": "notLoaded"},
+        "path": path and str(path),
         "cwd": meta.cwd,
         "cliVersion": meta.cli_version,
         "originator": meta.originator,
         "source": meta.source if meta.source in ("cli", "vscode", "exec") else "unknown",
         "gitInfo": {**git, "originUrl": meta.git.get("repository_url")} if meta.git else None,
-        "name": name,
-        "turns": [],
-    }
-
-
-def unsaved_thread(session: Session, config: Config, status: Mapping[str, Any]) -> dict[str, Any]:
-    """A thread without a file."""
-    prompts = session.past_prompts()
-    preview = prompts[0].prompt.text if prompts else ""
-    now = int(time.time())
-    return {
-        "id": session.thread_id,
-        "sessionId": session.thread_id,
-        "forkedFromId": None,
-        "parentThreadId": None,
-        "preview": " ".join(preview.split())[:_PREVIEW_CHARACTERS],
-        "ephemeral": True,
-        "modelProvider": config.model_provider,
-        "model": session.settings.model,
-        "createdAt": now,
-        "updatedAt": now,
-        "status": dict(status),
-        "path": None,
-        "cwd": str(config.cwd),
-        "cliVersion": __version__,
-        "source": "vscode",
-        "gitInfo": None,
-        "name": session.name,
         "turns": [],
     }

@@ -1,7 +1,6 @@
 """What a client says to the model: texts, and images, which become files."""
 
 import base64
-import binascii
 import re
 from collections.abc import Sequence
 from itertools import count
@@ -16,9 +15,7 @@ _IMAGE: Final = re.compile(r"data:image/(\w+)[\w=;+.-]*;base64,", re.ASCII)
 
 
 class Inputs:
-    """Args:
-    folder: for the images; nothing is written there before the first one.
-    """
+    """Keeps the files of images until it is closed: a turn reads them when it begins."""
 
     def __init__(self) -> None:
         self._folder: TemporaryDirectory[str] | None = None
@@ -38,11 +35,11 @@ class Inputs:
                     texts.append(text)
                 case params.ImageInput(url=url):
                     images.append(self._saved(url))
-                case params.LocalImageInput(path=path):
+                case params.NamedInput(type="localImage", path=path):
                     images.append(cwd / path)
-                case params.NamedInput(name=name, path=path):
+                case params.NamedInput():
                     mark = "$" if part.type == "skill" else "@"
-                    texts.append(f"[{mark}{name}]({path})")
+                    texts.append(f"[{mark}{part.name}]({part.path})")
         if not texts and not images:
             raise RpcError(INVALID_REQUEST, "input must not be empty")
         return "\n\n".join(texts), images
@@ -52,16 +49,16 @@ class Inputs:
             self._folder.cleanup()
 
     def _saved(self, url: str) -> Path:
-        if (head := _IMAGE.match(url)) is None:
+        head = _IMAGE.match(url)
+        try:
+            data = base64.b64decode(url[head.end() :], validate=True) if head else b""
+        except ValueError:
+            data = b""
+        if head is None or not data:
             raise RpcError(
                 INVALID_REQUEST, "an image is a `data:` URL with base64, or a localImage"
             )
-        try:
-            data = base64.b64decode(url[head.end() :], validate=True)
-        except binascii.Error as error:
-            raise RpcError(INVALID_REQUEST, f"the image is not base64: {error}") from None
-        if self._folder is None:
-            self._folder = TemporaryDirectory(prefix="codex-py-")
+        self._folder = self._folder or TemporaryDirectory(prefix="codex-py-")
         path = Path(self._folder.name, f"{next(self._numbers)}.{head[1]}")
         path.write_bytes(data)
         return path

@@ -1,15 +1,15 @@
 """The events of a turn as the notifications of Codex 0.169, live and read back. Nothing here does I/O."""
 
 import re
-import shlex
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pydantic.alias_generators import to_camel
 
+from codex_py.app.views.item_text import script_of
 from codex_py.errors import QUOTA_CODES
 from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.protocol import event_items, events
@@ -42,28 +42,10 @@ def milliseconds() -> int:
     return time.time_ns() // 1_000_000
 
 
-def turn_data(
-    turn_id: str,
-    status: str,
-    *,
-    items: Sequence[Mapping[str, Any]] = (),
-    view: str = "notLoaded",
-    error: Mapping[str, Any] | None = None,
-    started_at: int | None = None,
-    duration_ms: int | None = None,
-) -> dict[str, Any]:
-    """A turn; `started_at` in seconds."""
-    return {
-        "id": turn_id,
-        "rootTurnId": turn_id,
-        "items": list(items),
-        "itemsView": view,
-        "status": status,
-        "error": error,
-        "startedAt": started_at,
-        "completedAt": started_at and duration_ms and started_at + duration_ms // 1000,
-        "durationMs": duration_ms,
-    }
+def turn_data(turn_id: str, status: str, **more: Any) -> dict[str, Any]:
+    names = ("error", "startedAt", "completedAt", "durationMs")
+    turn: dict[str, Any] = {"id": turn_id, "rootTurnId": turn_id, "items": [], "status": status}
+    return {**turn, "itemsView": "notLoaded", **dict.fromkeys(names), **more}
 
 
 def error_data(error: events.ErrorInfo | events.Reconnecting) -> dict[str, Any]:
@@ -76,20 +58,13 @@ def error_data(error: events.ErrorInfo | events.Reconnecting) -> dict[str, Any]:
     return {"message": error.message, "codexErrorInfo": info, "additionalDetails": details}
 
 
-def user_content(text: str, images: Iterable[str]) -> list[dict[str, Any]]:
-    pictures = [{"type": "localImage", "path": path} for path in images]
-    return [*pictures, {"type": "text", "text": text, "text_elements": []}]
-
-
 def shown_item(item: event_items.ThreadItem, item_id: str, cwd: str) -> dict[str, Any] | None:
     """A `ThreadItem` of Codex; None for what Codex shows in another way, or not at all."""
     match item:
         case event_items.UserMessage(text=text, images=images):
-            fields = {
-                "type": "userMessage",
-                "clientId": None,
-                "content": user_content(text, images),
-            }
+            said: list[Any] = [{"type": "localImage", "path": path} for path in images]
+            said.append({"type": "text", "text": text, "text_elements": []})
+            fields = {"type": "userMessage", "clientId": None, "content": said}
         case event_items.AgentMessage(text=text):
             fields = {"type": "agentMessage", "text": text, "phase": None, "memoryCitation": None}
         case event_items.ReasoningSummary(text=text):
@@ -102,25 +77,14 @@ def shown_item(item: event_items.ThreadItem, item_id: str, cwd: str) -> dict[str
             fields = {"type": "fileChange", "changes": list(_changes(item, cwd)), "status": status}
         case event_items.McpToolCall():
             fields = _server_call(item)
-        case event_items.CollabToolCall():
-            fields = _agent_call(item)
         case event_items.WebSearch(query=query, action=action):
-            kind = to_camel(str((action or {}).get("type", "other")))
-            fields = {
-                "type": "webSearch",
-                "query": query,
-                "action": {**(action or {}), "type": kind},
-            }
+            kind = {"type": to_camel(str((action or {}).get("type", "other")))}
+            fields = {"type": "webSearch", "query": query, "action": {**(action or {}), **kind}}
         case event_items.ContextCompaction():
             fields = {"type": "contextCompaction"}
         case _:
             return None
     return {"id": item_id, **fields}
-
-
-def usage_data(event: events.UsageReported) -> dict[str, Any]:
-    sides = {"total": _tokens(event.total), "last": _tokens(event.last)}
-    return {**sides, "modelContextWindow": event.context_window}
 
 
 class TurnFeed:
@@ -132,8 +96,8 @@ class TurnFeed:
 
     def __init__(self, thread_id: str, turn_id: str, cwd: Path) -> None:
         self.turn_id = turn_id
-        self.started_at = int(time.time())
-        self.answer: dict[str, Any] | None = None
+        self._started_at = int(time.time())
+        self._answer: dict[str, Any] | None = None
         """The last message of the agent, as an item."""
         self._began = time.monotonic()
         self._place = {"threadId": thread_id, "turnId": turn_id}
@@ -152,7 +116,7 @@ class TurnFeed:
         return f"{self.turn_id}-{self._count}"
 
     def start(self, prompt: event_items.UserMessage | None) -> Iterator[Notice]:
-        turn = turn_data(self.turn_id, "inProgress", started_at=self.started_at)
+        turn = turn_data(self.turn_id, "inProgress", startedAt=self._started_at)
         yield Notice("turn/started", {"threadId": self._place["threadId"], "turn": turn})
         if prompt is not None:
             yield from self.take(events.ItemCompleted(prompt))
@@ -162,32 +126,33 @@ class TurnFeed:
             case events.ItemStarted(item) | events.ItemUpdated(item) | events.ItemCompleted(item):
                 yield from self._item(item, is_done=isinstance(event, events.ItemCompleted))
             case events.MessageDelta(delta):
-                item_id = yield from self._begin(event_items.AgentMessage(id="", text=""))
-                yield self._notice("item/agentMessage/delta", itemId=item_id, delta=delta)
+                item_id, begun = self._begin(event_items.AgentMessage(id="", text=""))
+                yield from begun
+                yield self._live("item/agentMessage/delta", itemId=item_id, delta=delta)
             case events.ReasoningSummaryDelta(delta, part):
                 yield from self._reasoning(delta, part)
             case events.CommandOutputDelta(item_id, delta):
                 known = self._ids.get(item_id, item_id)
-                yield self._notice("item/commandExecution/outputDelta", itemId=known, delta=delta)
+                yield self._live("item/commandExecution/outputDelta", itemId=known, delta=delta)
             case events.McpToolCallProgress(item_id, message):
                 known = self._ids.get(item_id, item_id)
-                yield self._notice("item/mcpToolCall/progress", itemId=known, message=message)
+                yield self._live("item/mcpToolCall/progress", itemId=known, message=message)
             case events.FilesPatched(files):
                 self._changes.add(files)
                 diff = self._changes.diff(self._cwd)
-                yield Notice("turn/diff/updated", {**self._place, "diff": diff})
+                yield self._told("turn/diff/updated", diff=diff)
             case events.UsageReported():
-                usage = {**self._place, "tokenUsage": usage_data(event)}
-                yield Notice("thread/tokenUsage/updated", usage)
+                used: dict[str, Any] = {"total": _tokens(event.total), "last": _tokens(event.last)}
+                used["modelContextWindow"] = event.context_window
+                yield self._told("thread/tokenUsage/updated", tokenUsage=used)
             case events.Reconnecting():
                 self._streamed.clear()
-                told = {**self._place, "error": error_data(event), "willRetry": True}
-                yield Notice("error", told)
+                yield self._told("error", error=error_data(event), willRetry=True)
             case _:
                 pass
 
-    def asked(self, request: ApprovalRequest) -> Generator[Notice, None, str]:
-        """Show a command or a patch that is asked about, as Codex does, before it starts. Returns its id."""
+    def asked(self, request: ApprovalRequest) -> tuple[str, list[Notice]]:
+        """Show a command or a patch that is asked about, as Codex does, before it starts. Returns its id, too."""
         # The items of subagents count for themselves.
         known = f"{request.agent}:{request.item_id}" if request.agent else request.item_id
         if request.kind == "patch":
@@ -196,79 +161,79 @@ class TurnFeed:
         else:
             command, cwd = request.summary, str(request.cwd)
             item = event_items.CommandExecution(id=known or "", command=command, cwd=cwd)
-        return (yield from self._begin(item))
+        return self._begin(item)
 
     def end(self, event: events.TurnCompleted | events.TurnFailed) -> Iterator[Notice]:
-        duration_ms = int((time.monotonic() - self._began) * 1000)
         status, error = "completed", None
         if isinstance(event, events.TurnFailed):
-            is_interrupted = event.error.code == "aborted"
-            status = "interrupted" if is_interrupted else "failed"
-            if not is_interrupted:
+            status = "interrupted" if event.error.code == "aborted" else "failed"
+            if status == "failed":
                 error = error_data(event.error)
-                yield Notice("error", {**self._place, "error": error, "willRetry": False})
+                yield self._told("error", error=error, willRetry=False)
         if event.diff and event.diff != self._changes.diff(self._cwd):
             # Commands have changed files too.
-            yield Notice("turn/diff/updated", {**self._place, "diff": event.diff})
-        items = [self.answer] if self.answer and status == "completed" else []
-        turn = turn_data(
-            self.turn_id,
-            status,
-            items=items,
-            view="summary" if items else "notLoaded",
-            error=error,
-            started_at=self.started_at,
-            duration_ms=duration_ms,
-        )
+            yield self._told("turn/diff/updated", diff=event.diff)
+        times: dict[str, Any] = {
+            "startedAt": self._started_at,
+            "completedAt": int(time.time()),
+            "durationMs": int((time.monotonic() - self._began) * 1000),
+        }
+        if self._answer and status == "completed":
+            times |= {"items": [self._answer], "itemsView": "summary"}
+        turn = turn_data(self.turn_id, status, error=error, **times)
         yield Notice("turn/completed", {"threadId": self._place["threadId"], "turn": turn})
 
     def _item(self, item: event_items.ThreadItem, *, is_done: bool) -> Iterator[Notice]:
         if isinstance(item, event_items.TodoList):
-            if is_done:
-                # Nothing changes at the end of the turn.
-                return
-            plan = {**self._place, "explanation": item.explanation, "plan": _plan(item)}
-            yield Notice("turn/plan/updated", plan)
+            # Nothing changes at the end of the turn.
+            if not is_done:
+                plan = {"explanation": item.explanation, "plan": _plan(item)}
+                yield self._told("turn/plan/updated", **plan)
             return
         if shown_item(item, "", "") is None:
             return
-        item_id = yield from self._begin(item)
+        item_id, begun = self._begin(item)
+        yield from begun
         if is_done:
             shown = shown_item(item, item_id, str(self._cwd))
             if isinstance(item, event_items.AgentMessage):
-                self.answer = shown
-            done = {**self._place, "item": shown, "completedAtMs": milliseconds()}
-            yield Notice("item/completed", done)
+                self._answer = shown
+            yield self._told("item/completed", item=shown, completedAtMs=milliseconds())
             self._ids.pop(item.id, None)
             self._streamed.pop(type(item), None)
 
-    def _begin(self, item: event_items.ThreadItem) -> Generator[Notice, None, str]:
-        """Start an item unless that was done. Returns its id for the client."""
-        if item.id and item.id in self._ids:
-            return self._ids[item.id]
-        if (item_id := self._streamed.get(type(item))) is None:
+    def _begin(self, item: event_items.ThreadItem) -> tuple[str, list[Notice]]:
+        """The id of an item for the client, and what starts it, unless that was told."""
+        known, kind = item.id, type(item)
+        item_id = self._ids.get(known) if known else None
+        if (item_id := item_id or self._streamed.get(kind)) is not None:
+            begun: list[Notice] = []
+        else:
             item_id = self.new_id()
             shown = shown_item(_begun(item), item_id, str(self._cwd))
-            begun = {**self._place, "item": shown, "startedAtMs": milliseconds()}
-            yield Notice("item/started", begun)
-        if item.id:
-            self._ids[item.id] = item_id
+            begun = [self._told("item/started", item=shown, startedAtMs=milliseconds())]
+        if known:
+            self._ids[known] = item_id
         else:
-            self._streamed[type(item)] = item_id
-        return item_id
+            self._streamed[kind] = item_id
+        return item_id, begun
 
     def _reasoning(self, delta: str, part: int) -> Iterator[Notice]:
         if event_items.ReasoningSummary not in self._streamed:
             self._part = -1
-        item_id = yield from self._begin(event_items.ReasoningSummary(id="", text=""))
+        item_id, begun = self._begin(event_items.ReasoningSummary(id="", text=""))
+        yield from begun
         place = {"itemId": item_id, "summaryIndex": part}
         if part != self._part:
             self._part = part
-            yield self._notice("item/reasoning/summaryPartAdded", **place)
-        yield self._notice("item/reasoning/summaryTextDelta", **place, delta=delta)
+            yield self._live("item/reasoning/summaryPartAdded", **place)
+        yield self._live("item/reasoning/summaryTextDelta", **place, delta=delta)
 
-    def _notice(self, method: str, **params: Any) -> Notice:
-        return Notice(method, {**self._place, **params}, is_live=True)
+    def _live(self, method: str, **params: Any) -> Notice:
+        return self._told(method, **params)._replace(is_live=True)
+
+    def _told(self, method: str, **params: Any) -> Notice:
+        return Notice(method, {**self._place, **params})
 
 
 def _begun(item: event_items.ThreadItem) -> event_items.ThreadItem:
@@ -278,13 +243,6 @@ def _begun(item: event_items.ThreadItem) -> event_items.ThreadItem:
 
 
 def _command(item: event_items.CommandExecution, cwd: str) -> dict[str, Any]:
-    is_running = item.status == "in_progress"
-    try:
-        argv = shlex.split(item.command)
-    except ValueError:
-        argv = []
-    is_script = len(argv) == 3 and argv[1] in {"-c", "-lc"}
-    script = argv[2] if is_script else item.command
     return {
         "type": "commandExecution",
         "command": item.command,
@@ -292,8 +250,8 @@ def _command(item: event_items.CommandExecution, cwd: str) -> dict[str, Any]:
         "processId": None,
         "source": "agent",
         "status": to_camel(item.status),
-        "commandActions": [{"type": "unknown", "command": script}],
-        "aggregatedOutput": None if is_running else item.aggregated_output,
+        "commandActions": [{"type": "unknown", "command": script_of(item.command)}],
+        "aggregatedOutput": None if item.status == "in_progress" else item.aggregated_output,
         "exitCode": item.exit_code,
         "durationMs": item.duration_ms,
     }
@@ -321,11 +279,11 @@ def _is_about(part: str, path: str) -> bool:
 
 
 def _server_call(item: event_items.McpToolCall) -> dict[str, Any]:
-    result = None
-    if item.result is not None:
-        structured = item.result.get("structured_content", item.result.get("structuredContent"))
-        content = item.result.get("content", [])
-        result = {"content": content, "structuredContent": structured, "_meta": None}
+    result = item.result and {
+        "content": item.result.get("content", []),
+        "structuredContent": item.result.get("structured_content"),
+        "_meta": None,
+    }
     return {
         "type": "mcpToolCall",
         "server": item.server,
@@ -333,24 +291,8 @@ def _server_call(item: event_items.McpToolCall) -> dict[str, Any]:
         "status": to_camel(item.status),
         "arguments": item.arguments,
         "result": result,
-        "error": None if item.error is None else {"message": item.error.get("message", "")},
+        "error": item.error and {"message": item.error.get("message", "")},
         "durationMs": None,
-    }
-
-
-def _agent_call(item: event_items.CollabToolCall) -> dict[str, Any]:
-    states = {
-        thread_id: {"status": to_camel(state.status), "message": state.message}
-        for thread_id, state in item.agents_states.items()
-    }
-    return {
-        "type": "collabAgentToolCall",
-        "tool": to_camel(item.tool),
-        "status": to_camel(item.status),
-        "senderThreadId": item.sender_thread_id,
-        "receiverThreadIds": list(item.receiver_thread_ids),
-        "prompt": item.prompt,
-        "agentsStates": states,
     }
 
 

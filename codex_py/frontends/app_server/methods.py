@@ -22,7 +22,7 @@ _Answer: TypeAlias = Awaitable[dict[str, Any]]
 _THREADS: Final[Mapping[str, tuple[type[params.Params], Callable[[Threads, Any], _Answer]]]] = {
     "thread/start": (params.ThreadStart, Threads.start),
     "thread/resume": (params.ThreadResume, Threads.resume),
-    "thread/fork": (params.ThreadFork, Threads.fork),
+    "thread/fork": (params.ThreadResume, Threads.fork),
     "thread/list": (params.ThreadList, Threads.list),
     "thread/read": (params.ThreadRead, Threads.read),
     "thread/name/set": (params.ThreadName, Threads.rename),

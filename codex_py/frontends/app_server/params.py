@@ -1,10 +1,8 @@
 """The params of the methods that are served, with the names of Codex 0.169.
 
-What a client asks for and is not served is refused: it may be what protects. Null and empty values ask for nothing, and
-some members have no meaning here.
+What a client asks for and is not served is refused: it may be what protects. Null and empty values ask for nothing.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -20,12 +18,18 @@ _WITHOUT_EFFECT: Final = {
     *("historyMode", "text_elements", "detail", "capabilities"),
 }
 """They name, sort or decorate: nothing is done otherwise because of them."""
+_SETTINGS: Final = {
+    **{name: name for name in ("approval_policy", "approvals_reviewer", "model", "service_tier")},
+    "model_provider": "model_provider",
+    "sandbox": "sandbox_mode",
+    "effort": "model_reasoning_effort",
+    "summary": "model_reasoning_summary",
+}
+"""Keys of `config.toml`, by the fields."""
 
 
 class Params(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", alias_generator=to_camel, validate_by_name=False, validate_by_alias=True
-    )
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
 
     @model_validator(mode="before")
     @classmethod
@@ -33,19 +37,18 @@ class Params(BaseModel):
         if not isinstance(data, dict):
             return data
         own = {field.alias for field in cls.model_fields.values()}
-        given = cast("dict[str, Any]", data).items()
         return {
             name: value
-            for name, value in given
+            for name, value in cast("dict[str, Any]", data).items()
             if value is not None
-            and (name in own or (name not in _WITHOUT_EFFECT and value not in ([], {}, False)))
+            and (name in own or not (name in _WITHOUT_EFFECT or value in ([], {}, False)))
         }
 
 
 class ClientInfo(Params):
     name: str
     version: str
-    title: str | None = None
+    title: str = ""
 
 
 class Initialize(Params):
@@ -56,15 +59,16 @@ class Nothing(Params):
     pass
 
 
-ApprovalPolicy: TypeAlias = (
-    Literal["untrusted", "on-failure", "on-request", "never"] | dict[Literal["granular"], Any]
-)
+class OneThread(Params):
+    thread_id: str
 
 
 class _Settings(Params):
-    """What threads and turns have in common."""
-
-    approval_policy: ApprovalPolicy | None = None
+    approval_policy: (
+        Literal["untrusted", "on-failure", "on-request", "never"]
+        | dict[Literal["granular"], Any]
+        | None
+    ) = None
     approvals_reviewer: Literal["user", "auto_review", "guardian_subagent"] | None = None
     cwd: str | None = None
     model: str | None = None
@@ -72,45 +76,30 @@ class _Settings(Params):
 
     def table(self) -> dict[str, Any]:
         """The settings as in `config.toml`."""
-        names = ("approval_policy", "approvals_reviewer", "model", "service_tier")
-        given = {name: getattr(self, name) for name in names}
-        return {name: value for name, value in given.items() if value is not None}
+        given = self.model_dump(include=set(_SETTINGS), exclude_none=True)
+        return {_SETTINGS[name]: value for name, value in given.items()}
 
 
-class ThreadSettings(_Settings):
+class ThreadStart(_Settings):
     base_instructions: str | None = None
     developer_instructions: str | None = None
-    config: dict[str, Any] | None = None
+    config: dict[str, Any] = {}
     model_provider: str | None = None
     sandbox: SandboxMode | None = None
+    ephemeral: bool = False
 
     def table(self) -> dict[str, Any]:
-        table = nested_table(self.config or {}) | super().table()
-        flags = {"model_provider": self.model_provider, "sandbox_mode": self.sandbox}
-        return table | {name: value for name, value in flags.items() if value is not None}
+        return nested_table(self.config) | super().table()
 
     @property
-    def texts(self) -> Mapping[str, str]:
+    def texts(self) -> dict[str, str]:
         """Fields of a `Config`."""
-        names = ("base_instructions", "developer_instructions")
-        return {name: text for name in names if (text := getattr(self, name)) is not None}
+        names = {"base_instructions", "developer_instructions"}
+        return self.model_dump(include=names, exclude_none=True)
 
 
-class ThreadStart(ThreadSettings):
-    ephemeral: bool = False
-
-
-class ThreadResume(ThreadSettings):
-    thread_id: str
+class ThreadResume(ThreadStart, OneThread):
     exclude_turns: bool = False
-
-
-class ThreadFork(ThreadResume):
-    ephemeral: bool = False
-
-
-class OneThread(Params):
-    thread_id: str
 
 
 class ThreadRead(OneThread):
@@ -129,9 +118,9 @@ class GoalSet(OneThread):
 
 class ThreadList(Params):
     archived: bool = False
-    cursor: str | None = None
+    cursor: Annotated[str, Field(pattern=r"^\d{1,9}$")] = "0"
     cwd: str | list[str] | None = None
-    limit: int | None = Field(None, ge=0)
+    limit: int = Field(25, ge=0)
     model_providers: list[str] = []
     search_term: str = ""
     sort_direction: Literal["asc", "desc"] = "desc"
@@ -139,20 +128,27 @@ class ThreadList(Params):
     source_kinds: list[str] = []
 
 
-class ReadOnly(Params):
-    type: Literal["readOnly"]
-
-
-class WorkspaceWrite(Params):
-    type: Literal["workspaceWrite"]
+class SandboxPolicy(Params):
+    type: Literal["readOnly", "workspaceWrite", "dangerFullAccess"]
     writable_roots: list[str] = []
     network_access: bool = False
     exclude_tmpdir_env_var: bool = False
     exclude_slash_tmp: bool = False
 
+    @model_validator(mode="after")
+    def _is_possible(self) -> "SandboxPolicy":
+        if self.type != "workspaceWrite" and self.model_dump(
+            exclude={"type"}, exclude_defaults=True
+        ):
+            raise ValueError("networkAccess and the others belong to workspaceWrite")
+        return self
 
-class FullAccess(Params):
-    type: Literal["dangerFullAccess"]
+    def table(self) -> dict[str, Any]:
+        mode = {"readOnly": "read-only", "dangerFullAccess": "danger-full-access"}.get(self.type)
+        if mode is not None:
+            return {"sandbox_mode": mode}
+        settings = self.model_dump(exclude={"type"})
+        return {"sandbox_mode": "workspace-write", "sandbox_workspace_write": settings}
 
 
 class TextInput(Params):
@@ -165,50 +161,26 @@ class ImageInput(Params):
     url: str
 
 
-class LocalImageInput(Params):
-    type: Literal["localImage"]
-    path: str
-
-
 class NamedInput(Params):
-    type: Literal["skill", "mention"]
-    name: str
+    type: Literal["localImage", "skill", "mention"]
     path: str
+    name: str = ""
 
 
-UserInput: TypeAlias = Annotated[
-    TextInput | ImageInput | LocalImageInput | NamedInput, Field(discriminator="type")
-]
+UserInput: TypeAlias = Annotated[TextInput | ImageInput | NamedInput, Field(discriminator="type")]
 
 
-class TurnStart(_Settings):
-    thread_id: str
+class TurnStart(_Settings, OneThread):
     input: list[UserInput]
     effort: str | None = None
     summary: Literal["auto", "concise", "detailed", "none"] | None = None
     output_schema: Any = None
-    sandbox_policy: (
-        Annotated[ReadOnly | WorkspaceWrite | FullAccess, Field(discriminator="type")] | None
-    ) = None
+    sandbox_policy: SandboxPolicy | None = None
 
     def table(self) -> dict[str, Any]:
-        table = super().table()
-        efforts = {
-            "model_reasoning_effort": self.effort,
-            "model_reasoning_summary": self.summary,
-        }
-        table |= {name: value for name, value in efforts.items() if value is not None}
-        match self.sandbox_policy:
-            case ReadOnly():
-                table["sandbox_mode"] = "read-only"
-            case FullAccess():
-                table["sandbox_mode"] = "danger-full-access"
-            case WorkspaceWrite() as policy:
-                table["sandbox_mode"] = "workspace-write"
-                table["sandbox_workspace_write"] = policy.model_dump(exclude={"type"})
-            case None:
-                pass
-        return table
+        return super().table() | (
+            {} if self.sandbox_policy is None else self.sandbox_policy.table()
+        )
 
 
 class TurnSteer(OneThread):
@@ -221,8 +193,8 @@ class TurnInterrupt(OneThread):
 
 
 class ModelList(Params):
-    cursor: str | None = None
-    limit: int | None = Field(None, ge=0)
+    cursor: Annotated[str, Field(pattern=r"^\d{1,9}$")] = "0"
+    limit: int = Field(1000, ge=1)
     include_hidden: bool = False
 
 

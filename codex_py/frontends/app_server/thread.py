@@ -31,7 +31,7 @@ class ServedThread:
     Attributes:
         lock: held by whoever opens or closes the session, or starts a turn.
         table: the settings that the client asked for.
-        status: `idle`, `active` or `systemError`, as Codex names them.
+        status: as Codex has it.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ServedThread:
         self.config: Config
         self.id: str = ""
         self.table: dict[str, Any] = {}
-        self.status = "idle"
+        self.status: Mapping[str, Any] = {"type": "idle"}
         self.feed: TurnFeed | None = None
         self.task: asyncio.Task[None] | None = None
         self.lock = asyncio.Lock()
@@ -86,7 +86,7 @@ class ServedThread:
         self._texts = self._texts if texts is None else texts
         self.table = dict(table)
         self.config = self._configure(cwd, self.table, self._texts)
-        asking = Questions(self._rpc, lambda: self.id, lambda: self.feed, self.notify)
+        asking = Questions(self._rpc, lambda: (self.id, self.feed), self._send)
         self._hosted = HostedSession(
             open_session(
                 self.config,
@@ -97,7 +97,12 @@ class ServedThread:
                 elicitor=asking,
             )
         )
-        self._opened = await self._hosted.opened()
+        try:
+            self._opened = await self._hosted.opened()
+        except BaseException:
+            # For instance, the client left meanwhile.
+            await self._hosted.close()
+            raise
         self.id = self._opened.thread_id
         # A fork is one thread from now on.
         self._options = replace(self._options, resume=self.id, fork=False)
@@ -113,33 +118,35 @@ class ServedThread:
         if self.task is not None:
             await asyncio.wait([self.task])
 
+    def changed_by(self, cwd: str | None, table: Mapping[str, Any]) -> Config | None:
+        """The configuration with these settings on top; None if it says the same. Raises a `ConfigError`."""
+        own = self.config
+        if (own.cwd / (cwd or ".")) == own.cwd and self.table == {**self.table, **table}:
+            return None
+        folder = str(own.cwd / (cwd or "."))
+        config = self._configure(folder, {**self.table, **table}, self._texts)
+        is_same = replace(config, layers=own.layers, values=own.values) == own
+        return None if is_same and _reopened_for(config) == _reopened_for(own) else config
+
     async def set(self, cwd: str | None, table: Mapping[str, Any]) -> None:
         """Change settings for the next turns.
 
         Raises:
             CodexError: they are not possible. Nothing changed, unless the session has to be opened anew.
         """
-        folder = str(self.config.cwd if cwd is None else self.config.cwd / cwd)
-        wanted = {**self.table, **table}
-        if folder == str(self.config.cwd) and wanted == self.table:
+        if (config := self.changed_by(cwd, table)) is None:
             return
-        config = self._configure(folder, wanted, self._texts)
-        is_same_session = folder == str(self.config.cwd) and all(
-            wanted.get(name) == self.table.get(name)
-            for name in ("approvals_reviewer", "service_tier")
-        )
-        if is_same_session:
-            choices = configured_choices(config, self._options.add_dirs)
-            self.session.change(choices)
-            self.config, self.table = config, wanted
+        table = {**self.table, **table}
+        if _reopened_for(config) == _reopened_for(self.config):
+            self.session.change(configured_choices(config, self._options.add_dirs))
+            self.config, self.table = config, table
         elif self.is_lasting:
             await self.close()
             self._options = replace(self._options, choices=None)
-            await self.open(folder, wanted)
+            await self.open(str(config.cwd), table)
         else:
             raise CodexError(
-                "the folder, the reviewer and the service tier of a thread can change after its first turn;"
-                " start it with them",
+                "before its first turn, a thread keeps its folder, its reviewer and its service tier",
                 code="usage",
             )
 
@@ -223,10 +230,15 @@ class ServedThread:
         self._send(self.feed.start(self._prompt))
 
     def _tell_status(self, status: str) -> None:
-        self.status = status
-        told: Mapping[str, Any] = _BUSY if status == "active" else {"type": status}
-        self.notify("thread/status/changed", {"threadId": self.id, "status": told})
+        self.status = _BUSY if status == "active" else {"type": status}
+        self.notify("thread/status/changed", {"threadId": self.id, "status": self.status})
 
     def _send(self, notices: Iterable[Notice]) -> None:
         for notice in notices:
             self.notify(notice.method, notice.params, is_live=notice.is_live)
+
+
+def _reopened_for(config: Config) -> tuple[Any, ...]:
+    """Settings that hold for a whole session."""
+    reviewer = config.values.get("approvals_reviewer", "user")
+    return config.cwd, reviewer, config.service_tier

@@ -15,7 +15,7 @@ from codex_py.config.config import Config
 from codex_py.config.paths import codex_home
 from codex_py.frontends.app_server import history, params
 from codex_py.frontends.app_server.inputs import Inputs
-from codex_py.frontends.app_server.items import turn_data, usage_data
+from codex_py.frontends.app_server.items import turn_data
 from codex_py.frontends.app_server.thread import ServedThread
 from codex_py.protocol.approval import SandboxPolicy, approval_data
 from codex_py.protocol.event_items import UserMessage
@@ -74,7 +74,7 @@ class Threads:
                 await thread.set(asked.cwd, asked.table())
         return await self._answer(thread, turns=not asked.exclude_turns)
 
-    async def fork(self, asked: params.ThreadFork) -> dict[str, Any]:
+    async def fork(self, asked: params.ThreadResume) -> dict[str, Any]:
         path = history.stored_file(self._home, asked.thread_id)
         options = replace(
             self._options, resume=asked.thread_id, fork=True, ephemeral=asked.ephemeral
@@ -91,7 +91,8 @@ class Threads:
         if thread is not None and thread.is_open:
             return {"thread": await self._thread_data(thread, turns=asked.include_turns)}
         path = history.stored_file(self._home, asked.thread_id)
-        data = await asyncio.to_thread(history.thread_data, path, "notLoaded", self._name(path))
+        name = thread_names(self._home).get(read_meta(path).id)
+        data = await asyncio.to_thread(history.thread_data, path, name)
         if asked.include_turns:
             data["turns"] = await asyncio.to_thread(history.read_turns, path)
         return {"thread": data}
@@ -113,7 +114,7 @@ class Threads:
         if (thread := self._threads.get(asked.thread_id)) is not None:
             async with thread.lock:
                 await thread.close()
-                self._forget(thread)
+            self._threads = {k: each for k, each in self._threads.items() if each is not thread}
         thread_id = read_meta(history.stored_file(self._home, asked.thread_id, SESSIONS)).id
         await asyncio.to_thread(archive.archive, self._home, thread_id)
         self.later("thread/archived", {"threadId": asked.thread_id})
@@ -169,7 +170,7 @@ class Threads:
         text, images = self._inputs.read(asked.input, thread.config.cwd)
         async with thread.lock:
             if thread.feed is not None and thread.is_open:
-                if {**thread.table, **asked.table()} != thread.table or asked.cwd is not None:
+                if thread.changed_by(asked.cwd, asked.table()) is not None:
                     reason = "the settings of a thread cannot change while it runs a turn"
                     raise RpcError(INVALID_REQUEST, reason)
                 if thread.session.steer(text, images=images):
@@ -234,13 +235,6 @@ class Threads:
     async def _answer(self, thread: ServedThread, *, turns: bool) -> dict[str, Any]:
         """The answer to a request that opens a thread."""
         settings, config = thread.session.settings, thread.config
-        if turns and thread.session.token_usage.total.total_tokens:
-            told = {
-                "threadId": thread.id,
-                "turnId": "",
-                "tokenUsage": usage_data(thread.session.token_usage),
-            }
-            self.later("thread/tokenUsage/updated", told)
         return {
             "thread": await self._thread_data(thread, turns=turns),
             "model": settings.model,
@@ -256,18 +250,14 @@ class Threads:
 
     async def _thread_data(self, thread: ServedThread, *, turns: bool) -> dict[str, Any]:
         session, path = thread.session, thread.session.session_file
-        status: dict[str, Any] = {"type": thread.status}
-        if thread.status == "active":
-            status["activeFlags"] = []
         if path is None:
-            return history.unsaved_thread(session, thread.config, status)
+            return history.unsaved_thread(session, thread.config) | {"status": thread.status}
         name, model = session.name, session.settings.model
-        data = await asyncio.to_thread(history.thread_data, path, thread.status, name, model)
-        data["status"] = status
+        data = await asyncio.to_thread(history.thread_data, path, name, model)
         if turns:
             running = thread.feed and thread.feed.turn_id
             data["turns"] = await asyncio.to_thread(history.read_turns, path, running)
-        return data
+        return data | {"status": thread.status}
 
     def _thread(self, thread_id: str) -> ServedThread:
         """A thread that this server has opened, now the one that was used last."""
@@ -312,15 +302,10 @@ class Threads:
             if thread.task is None:
                 await thread.close()
 
-    def _forget(self, thread: ServedThread) -> None:
-        self._threads = {k: each for k, each in self._threads.items() if each is not thread}
-
-    def _status(self, thread_id: str) -> str:
+    def _status(self, thread_id: str) -> Mapping[str, Any]:
         thread = self._threads.get(thread_id)
-        return thread.status if thread is not None and thread.is_open else "notLoaded"
-
-    def _name(self, path: Path) -> str | None:
-        return thread_names(self._home).get(read_meta(path).id)
+        is_open = thread is not None and thread.is_open
+        return thread.status if thread is not None and is_open else {"type": "notLoaded"}
 
     def later(self, method: str, told: dict[str, Any]) -> None:
         """Send a notification behind the answer to the running request."""
@@ -334,15 +319,11 @@ def _goals(thread: ServedThread) -> Goals:
 
 
 def _sandbox_data(policy: SandboxPolicy) -> dict[str, Any]:
-    kind = {"type": _SANDBOXES[policy.mode]}
-    if policy.mode == "danger-full-access":
-        return kind
-    if policy.mode == "read-only":
-        return {**kind, "networkAccess": policy.network_access}
-    return {
-        **kind,
-        "writableRoots": [str(root) for root in policy.writable_roots],
-        "networkAccess": policy.network_access,
-        "excludeTmpdirEnvVar": policy.exclude_tmpdir_env_var,
-        "excludeSlashTmp": policy.exclude_slash_tmp,
-    }
+    data: dict[str, Any] = {"type": _SANDBOXES[policy.mode]}
+    if policy.mode != "danger-full-access":
+        data["networkAccess"] = policy.network_access
+    if policy.mode == "workspace-write":
+        data["writableRoots"] = [str(root) for root in policy.writable_roots]
+        data["excludeTmpdirEnvVar"] = policy.exclude_tmpdir_env_var
+        data["excludeSlashTmp"] = policy.exclude_slash_tmp
+    return data

@@ -197,7 +197,7 @@ def test_threads_work_side_by_side(place: Workplace) -> None:
         with AppServer(place.home, place.cwd) as server:
             threads = [server.thread() for _ in range(3)]
             for thread in threads:
-                server.turn(thread)
+                server.send("turn/start", said(thread))
             begun = {server.told("item/agentMessage/delta")["threadId"] for _ in threads}
             assert begun == set(threads)
             assert [server.items("agentMessage", thread) for thread in threads] == [[], [], []]
