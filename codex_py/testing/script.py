@@ -140,8 +140,9 @@ class ScriptedModel:
             prefix = list(self._rules.prefix(request))
         except ValueError as error:
             return str(error)
-        # Providers cache for each model, and so each may get a history of its own.
-        place = (request.path, str(body.get("model")), request.thread)
+        # Providers cache for each model and key, and so each may get a history of its own.
+        key = str(body.get("prompt_cache_key"))
+        place = (request.path, str(body.get("model")), request.thread, key)
         before = self._last.get(place, [])
         self._last[place] = prefix
         return prefix_problem(before, prefix)
