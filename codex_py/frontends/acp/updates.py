@@ -11,11 +11,12 @@ from codex_py.app.export.markdown import fenced
 from codex_py.frontends.acp.calls import Fields, asked_call, shown_call, text_content
 from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import ApprovalRequest
-from codex_py.protocol.plans import without_tags
+from codex_py.protocol.plans import CLOSING, OPENING
 from codex_py.streams.plain_text import command_output
 
 Update: TypeAlias = Fields
 _LIVE_CHARACTERS: Final = 8_000
+_TAGS: Final = (OPENING, CLOSING)
 
 
 class Updates:
@@ -33,6 +34,8 @@ class Updates:
         """Of the ids that are no item's."""
         self._streamed: dict[str, str] = {}
         """The ids of the message and of the thought that are being streamed."""
+        self._held = ""
+        """The last line of the message, while it may become a tag of a plan."""
         self._part = 0
         """Of the thought."""
         self._open: dict[str, str] = {}
@@ -44,7 +47,10 @@ class Updates:
         """The updates for an event. Live output is left to `output`."""
         match event:
             case events.MessageDelta(delta):
-                yield self._delta("agent_message", delta)
+                head, newline, line = (self._held + delta).rpartition("\n")
+                self._held = line if line and any(tag.startswith(line) for tag in _TAGS) else ""
+                if shown := _without_tags(head + newline + line.removesuffix(self._held)):
+                    yield self._delta("agent_message", shown)
             case events.ReasoningSummaryDelta(delta, part):
                 begins = part != self._part and "agent_thought" in self._streamed
                 self._part = part
@@ -60,6 +66,7 @@ class Updates:
             case events.Reconnecting(message):
                 # What was streamed of the answer cannot be taken back; the next one is another message.
                 self._streamed.clear()
+                self._held = ""
                 if self._has_notices:
                     yield self._notice(message)
             case events.UsageReported(last, _, window):
@@ -70,11 +77,16 @@ class Updates:
     def item(self, item: event_items.ThreadItem, *, is_done: bool = True) -> Iterator[Update]:
         """The updates for an item that starts, or is done."""
         match item:
-            case event_items.AgentMessage(text=text) | event_items.ReasoningSummary(text=text):
-                is_said = isinstance(item, event_items.AgentMessage)
-                role = "agent_message" if is_said else "agent_thought"
-                if self._streamed.pop(role, None) is None:
-                    yield _chunk(role, without_tags(text), self._fresh_id())
+            case event_items.AgentMessage(text=text):
+                held, self._held = self._held, ""
+                if "agent_message" not in self._streamed:
+                    yield _chunk("agent_message", _without_tags(text), self._fresh_id())
+                elif held not in {"", *_TAGS}:
+                    yield self._delta("agent_message", held)
+                self._streamed.pop("agent_message", None)
+            case event_items.ReasoningSummary(text=text):
+                if self._streamed.pop("agent_thought", None) is None:
+                    yield _chunk("agent_thought", text, self._fresh_id())
             case event_items.UserMessage(text=text):
                 yield from self.prompt(text)
             case event_items.TodoList():
@@ -125,6 +137,7 @@ class Updates:
         for call_id in list(self._open):
             yield self._call(call_id, {"status": "failed"})
         self._streamed.clear()
+        self._held = ""
 
     def _id(self, item_id: str) -> str:
         return f"{self._prefix}-{item_id}"
@@ -157,6 +170,11 @@ class Updates:
         if is_known:
             return _progress(call_id, **fields)
         return {"sessionUpdate": "tool_call", "toolCallId": call_id, **fields}
+
+
+def _without_tags(text: str) -> str:
+    """A plan stands between lines that Markdown would take for HTML."""
+    return "".join(line for line in text.splitlines(keepends=True) if line.rstrip() not in _TAGS)
 
 
 def _chunk(role: str, text: str, message_id: str) -> Update:

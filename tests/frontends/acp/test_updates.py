@@ -190,3 +190,16 @@ def test_text_cannot_break_out_of_its_block_or_steer_a_terminal() -> None:
     (call,) = Shown().of(done(item))
     assert text(call["content"][0]) == "````\nab\n```\n␇c\n````"
     assert "\x1b" not in call["title"]
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+def test_the_tags_of_a_plan_are_left_out_however_the_text_comes(size: int) -> None:
+    said = "My plan:\n<proposed_plan>\n# Do\n\n1 < 2 </b>\n</proposed_plan>\nGo?\n<pro"
+    pieces = [said[at : at + size] for at in range(0, len(said), size)]
+    shown = Shown()
+    updates = shown.of(*map(events.MessageDelta, pieces))
+    updates += shown.of(done(event_items.AgentMessage(id="i", text=said)))
+    assert "".join(map(text, updates)) == "My plan:\n# Do\n\n1 < 2 </b>\nGo?\n<pro"
+    assert len({update["messageId"] for update in updates}) == 1
+    (whole,) = Shown().of(done(event_items.AgentMessage(id="i", text=said)))
+    assert text(whole) == "My plan:\n# Do\n\n1 < 2 </b>\nGo?\n<pro"
