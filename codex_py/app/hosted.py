@@ -43,8 +43,10 @@ class HostedSession:
         await asyncio.wait([self._host])
 
     def let_close(self) -> None:
-        """As `close`, without waiting for it."""
+        """As `close`, without waiting for it. A session that is still opening is not opened."""
         self._closing.set()
+        if not self._opened.done():
+            self._host.cancel()
 
     async def _hold(self) -> None:
         try:
@@ -54,4 +56,9 @@ class HostedSession:
         except BaseException as error:
             if self._opened.done():
                 raise
+            if isinstance(error, asyncio.CancelledError):
+                self._opened.cancel()
+                raise
             self._opened.set_exception(error)
+            # Nobody may wait for it any more, which asyncio would complain about.
+            self._opened.exception()

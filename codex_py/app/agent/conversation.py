@@ -101,7 +101,9 @@ class Conversation:
             turn = session.run_turn(prompt, images=images, output_schema=output_type)
             done = await hosted.run(turn)
         except asyncio.CancelledError:
-            if self._is_cancelled and cast("asyncio.Task[Any]", self._task).uncancel() == 0:
+            task = cast("asyncio.Task[Any]", self._task)
+            if (task.uncancel() if self._is_cancelled else task.cancelling()) == 0:
+                # Nobody cancelled the caller: it was interrupted, or the agent closed.
                 raise TurnAborted("the turn was interrupted before it began") from None
             raise
         finally:

@@ -389,6 +389,44 @@ def test_a_turn_that_is_interrupted_before_it_begins_is_aborted_too() -> None:
     asyncio.run(main())
 
 
+def opens_slowly(opening: asyncio.Event) -> Feature:
+    @asynccontextmanager
+    async def around_session() -> AsyncGenerator[None]:
+        opening.set()
+        await asyncio.get_running_loop().create_future()
+        yield
+
+    return lambda _: Extension(around_session=around_session)
+
+
+def test_a_conversation_that_is_still_opening_can_be_closed() -> None:
+    async def main() -> None:
+        opening = asyncio.Event()
+        agent = Agent(FakeModel(), extensions=[opens_slowly(opening)])
+        running = asyncio.create_task(agent.run("go"))
+        await opening.wait()
+        async with asyncio.timeout(30):
+            await agent.close()
+            with pytest.raises(TurnAborted):
+                await running
+
+    asyncio.run(main())
+
+
+def test_a_loop_may_end_while_a_conversation_opens(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        opening = asyncio.Event()
+        running = asyncio.create_task(
+            Agent(FakeModel(), extensions=[opens_slowly(opening)]).run("go")
+        )
+        await opening.wait()
+        assert not running.done()
+
+    asyncio.run(main())
+    gc.collect()
+    assert caplog.messages == []
+
+
 def test_one_turn_runs_at_a_time() -> None:
     pause = Pause()
     model = FakeModel([ev_created(), pause, *ev_message("done"), ev_completed()])
@@ -579,7 +617,7 @@ print(agent.run_sync("go").text)
 
 def test_the_end_of_the_program_ends_its_conversations_without_a_word(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-X", "dev", "-c", SCRIPT],
+        [sys.executable, "-W", "error", "-c", SCRIPT],
         cwd=Path(__file__).parents[3],
         capture_output=True,
         encoding="utf-8",
