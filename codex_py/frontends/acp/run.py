@@ -59,9 +59,11 @@ def _login(arguments: Arguments, environment: Mapping[str, str]) -> int:
     if not os.isatty(0):
         raise CodexError("a login needs a terminal; see `codex-py login --help`", code="login")
     try:
-        key = getpass.getpass("API key (it is not shown): ")
+        key = getpass.getpass("API key (it is not shown): ").strip()
     except EOFError:
         key = ""
-    store_key(config, checked_key(key.strip()))
+    if not key:
+        raise CodexError("no API key was given", code="login")
+    store_key(config, checked_key(key))
     tell("API key saved.")
     return ExitCode.DONE

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -141,11 +142,13 @@ def test_live_output_is_bounded_in_size_and_in_rate(place: Workplace) -> None:
         ScriptedServer([runs(script, yield_time_ms=60_000), DONE]) as server,
         editor_of(place, server) as client,
     ):
+        began = time.monotonic()
         prompt(client, new_session(client, place))
+        took_s = time.monotonic() - began
     live = [u for u in client.of_kind("tool_call_update") if "status" not in u and u["content"]]
-    # 400 kB, over two seconds or more.
     assert max(len(json.dumps(update)) for update in live) < 12_000
-    assert len(live) < 60
+    # However long the machine takes for these 400 kB.
+    assert len(live) <= 3 * took_s
     last = client.call()["content"][0]["content"]["text"]
     assert last.endswith("```\nend\n````")
     assert len(last) < 40_000

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -294,7 +295,19 @@ def test_a_missing_key_is_said(place: Workplace) -> None:
             client.request("logout")
 
 
-def test_a_key_is_asked_for_at_a_terminal_that_the_client_opens(place: Workplace) -> None:
+@pytest.mark.parametrize(
+    ("typed", "code", "said"),
+    [
+        (b"sk-typed-1234\n", 0, b"API key saved."),
+        (b"\n", 1, b"Error: no API key was given"),
+        (b"\x04", 1, b"Error: no API key was given"),
+        (b"two words\n", 1, b"Error: This is no API key"),
+        (b"\x03", 130, b""),
+    ],
+)
+def test_a_key_is_asked_for_at_a_terminal_that_the_client_opens(
+    place: Workplace, typed: bytes, code: int, said: bytes
+) -> None:
     (place.home / "config.toml").write_text("", encoding="utf-8")
     ours, theirs = os.openpty()
     program = start_codex_py(
@@ -309,12 +322,19 @@ def test_a_key_is_asked_for_at_a_terminal_that_the_client_opens(place: Workplace
         shown = b""
         while b"API key" not in shown:
             shown += os.read(ours, 1024)
-        os.write(ours, b"sk-typed-1234\n")
-        assert program.wait(60) == 0
-    stored = json.loads((place.home / "auth.json").read_text(encoding="utf-8"))
-    assert stored["OPENAI_API_KEY"] == "sk-typed-1234"
-    assert b"sk-typed" not in shown + os.read(ours, 1024)
+        os.write(ours, typed)
+        # Linux reports the end of a terminal as an error.
+        with suppress(OSError):
+            while more := os.read(ours, 1024):
+                shown += more
+        assert program.wait(60) == code
     os.close(ours)
+    assert said in shown
+    assert b"Traceback" not in shown
+    assert b"sk-typed" not in shown
+    if code == 0:
+        stored = json.loads((place.home / "auth.json").read_text(encoding="utf-8"))
+        assert stored["OPENAI_API_KEY"] == "sk-typed-1234"
 
 
 def test_further_folders_of_a_session_may_be_written(place: Workplace, tmp_path: Path) -> None:
