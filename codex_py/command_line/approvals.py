@@ -10,7 +10,7 @@ from codex_py.app.user_programs import APPROVAL_KEY
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.parser import working_folder
 from codex_py.command_line.target import SessionTarget
-from codex_py.config.budget import amount
+from codex_py.config.limits import amount
 from codex_py.errors import ConfigError, UsageError
 
 _MIN_KEY_BYTES: Final = 16

@@ -20,8 +20,7 @@ from codex_py.command_line.parser import (
     option,
     suggestion,
 )
-from codex_py.config.budget import LIMITS, amount
-from codex_py.config.gates import Failure
+from codex_py.config.limits import LIMITS, Failure, amount
 from codex_py.config.tables import feature_names
 from codex_py.config.unenforced import PROTECTION_NAMES
 from codex_py.errors import ConfigError, UsageError

@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 from codex_py.command_line.arguments import GATES, Arguments
 from codex_py.command_line.parser import working_folder
 from codex_py.config.config import Config, load_config
-from codex_py.config.gates import Failure
+from codex_py.config.limits import Failure
 from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import trust_project
 from codex_py.errors import CodexError, UsageError

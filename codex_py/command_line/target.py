@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from codex_py.command_line.arguments import GATES, OF_REVIEW, Arguments
-from codex_py.config.gates import Failure
+from codex_py.config.limits import Failure
 from codex_py.errors import UsageError
 from codex_py.protocol.frozen import frozen
 

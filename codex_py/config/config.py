@@ -6,12 +6,11 @@ from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from codex_py.config.budget import Budget, configured_budget
 from codex_py.config.check import kind_of, lookup, without_effect
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.files import read_text
-from codex_py.config.gates import GateSettings, configured_gates
 from codex_py.config.layers import SYSTEM_FOLDER, Layers, read_layers
+from codex_py.config.limits import Budget, GateSettings, configured_budget, configured_gates
 from codex_py.config.mcp import McpServerConfig, StoreKind, mcp_servers
 from codex_py.config.model_name import fallback_model, named_provider
 from codex_py.config.paths import project_root

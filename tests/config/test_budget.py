@@ -1,6 +1,6 @@
 import pytest
 
-from codex_py.config.budget import Budget, RolloutBudget
+from codex_py.config.limits import Budget, RolloutBudget
 from codex_py.errors import ConfigError
 from tests.config.conftest import Place
 

@@ -3,10 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.config.budget import Budget
 from codex_py.config.config import Config
 from codex_py.config.environment import ShellEnvironmentPolicy
-from codex_py.config.gates import GateSettings
+from codex_py.config.limits import Budget, GateSettings
 from codex_py.config.project_trust import Untrusted
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import ApprovalPolicy, GranularPolicy, SandboxLimits, SandboxPolicy

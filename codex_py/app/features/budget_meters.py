@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from codex_py.config.budget import Budget
+from codex_py.config.limits import Budget
 from codex_py.errors import CodexError, ExitCode
 from codex_py.model.known_models import Price
 from codex_py.protocol.stream import Usage

@@ -21,7 +21,7 @@ from codex_py.commands.batch.results import ResultsFile
 from codex_py.commands.batch.schedule import Record, Schedule
 from codex_py.commands.batch.tasks import Row, TaskFile
 from codex_py.commands.batch.view import View
-from codex_py.config.budget import amount
+from codex_py.config.limits import amount
 from codex_py.errors import ConfigError, ExitCode, UsageError
 from codex_py.protocol.frozen import frozen
 from codex_py.streams.standard import tell

@@ -15,7 +15,7 @@ import pydantic
 from pydantic import AliasChoices, Field
 
 from codex_py.command_line.parser import suggestion
-from codex_py.config.budget import amount
+from codex_py.config.limits import amount
 from codex_py.config.paths import project_root
 from codex_py.errors import ConfigError, UsageError
 

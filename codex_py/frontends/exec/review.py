@@ -11,7 +11,7 @@ from codex_py.app.review.target import ReviewTarget
 from codex_py.app.session import Session, TurnResult
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.target import SessionTarget
-from codex_py.config.gates import GateSettings
+from codex_py.config.limits import GateSettings
 from codex_py.errors import UsageError
 from codex_py.frontends.exec.command import EXEC_STDERR_TIMEOUT_S, start_reading
 from codex_py.frontends.exec.run import ExecRun

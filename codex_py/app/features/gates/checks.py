@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from codex_py.config.gates import GateSettings
+from codex_py.config.limits import GateSettings
 from codex_py.protocol.patched_file import TreeChanges
 
 _MAX_NAMED: Final = 5

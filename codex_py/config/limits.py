@@ -1,13 +1,16 @@
-"""The limits of a run: `[budget]`, and `features.rollout_budget` of Codex. LIGHT.
+"""The limits of a run, `[budget]` and `features.rollout_budget` of Codex; and what it must satisfy to end well,
+`[gates]`. LIGHT.
 
-The strongest layer that sets a limit decides, but a project can only tighten what would hold without it.
+The strongest layer that sets a limit decides, but a project can only tighten what would hold without it. Each layer
+adds to the gates of the weaker ones and can take none of them away: a project adds to the user's, the command line to
+both.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
-from codex_py.config.check import lookup
+from codex_py.config.check import KeyPath, dotted, lookup
 from codex_py.config.layers import Layers
 from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
@@ -20,6 +23,9 @@ LIMITS: Final = {
     "max_time": ({"": 1, "s": 1, "m": 60, "h": 3600}, "time: write 90s, 30m or 2h"),
 }
 """The units of each limit, and how to write one."""
+_TRIES: Final = 2
+_TIMEOUT_S: Final = 600.0
+Failure: TypeAlias = Literal["denied", "tool", "sandbox"]
 
 
 @frozen
@@ -53,6 +59,33 @@ class Budget:
         return any(limit is not None for limit in limits)
 
 
+@frozen(kw_only=True)
+class GateSettings:
+    verify: Sequence[str] = ()
+    """Scripts that must exit with 0 when the model is done."""
+    verify_tries: int = _TRIES
+    """How often a failure goes back to the model."""
+    verify_timeout_s: float = _TIMEOUT_S
+    """Of each script."""
+    require_change: bool = False
+    forbid_path: Sequence[str] = ()
+    """Patterns of paths that must stay as they are; see `changed_in`."""
+    max_diff_lines: int | None = None
+    """Lines added and removed."""
+    require_evidence: Sequence[str] = ()
+    """Patterns of commands, each of which must have succeeded after the last change."""
+    fail_on: Sequence[Failure] = ()
+
+    @property
+    def is_any(self) -> bool:
+        return any((self.verify, self.require_evidence, self.fail_on, self.looks_at_files))
+
+    @property
+    def looks_at_files(self) -> bool:
+        """True if what was changed is looked at."""
+        return self.require_change or bool(self.forbid_path) or self.max_diff_lines is not None
+
+
 def configured_budget(layers: Layers) -> Budget:
     """
     Raises:
@@ -61,15 +94,7 @@ def configured_budget(layers: Layers) -> Budget:
 
     def limit(name: str) -> Any:
         key = ("budget", name)
-
-        def value(values: Mapping[str, Any]) -> Any:
-            own = lookup(values, key)
-            return amount(name, own) if isinstance(own, str) else own
-
-        try:
-            return _tightest(layers, value)
-        except ConfigError as error:
-            raise layers.located(ConfigError(f"`budget.{name}`: {error}", key=key)) from None
+        return _tightest(layers, lambda values: _amount(layers, name, key, lookup(values, key)))
 
     guard = _tightest(layers, lambda values: lookup(values, ("budget", "loop_guard")), max, True)
     limits: Any = {name: limit(name) for name in LIMITS}
@@ -112,6 +137,42 @@ def _tightest(
     else:
         found += [] if default is None else [default]
     return pick(found) if found else None
+
+
+def configured_gates(layers: Layers) -> GateSettings:
+    """Raises a `ConfigError` if an amount cannot be read, or a script is empty."""
+
+    def found(name: str) -> list[Any]:
+        """The values of all layers, the strongest first."""
+        values = (lookup(layer.values, ("gates", name)) for layer in layers.layers)
+        return [value for value in values if value is not None]
+
+    def listed(name: str) -> tuple[Any, ...]:
+        return tuple(dict.fromkeys(one for value in reversed(found(name)) for one in value))
+
+    if not all(script.strip() for script in listed("verify")):
+        # As of a variable that was not set: it would always succeed.
+        empty = ConfigError("`gates.verify` has an empty script", key=("gates", "verify"))
+        raise layers.located(empty)
+    timeout = next(iter(found("verify_timeout")), _TIMEOUT_S)
+    return GateSettings(
+        verify=listed("verify"),
+        verify_tries=next(iter(found("verify_tries")), _TRIES),
+        verify_timeout_s=_amount(layers, "max_time", ("gates", "verify_timeout"), timeout),
+        require_change=any(found("require_change")),
+        forbid_path=listed("forbid_path"),
+        max_diff_lines=min(found("max_diff_lines"), default=None),
+        require_evidence=listed("require_evidence"),
+        fail_on=listed("fail_on"),
+    )
+
+
+def _amount(layers: Layers, limit: str, key: KeyPath, value: Any) -> Any:
+    """The value of a setting, whose text is read by `amount`."""
+    try:
+        return amount(limit, value) if isinstance(value, str) else value
+    except ConfigError as error:
+        raise layers.located(ConfigError(f"`{dotted(key)}`: {error}", key=key)) from None
 
 
 def amount(limit: str, text: str) -> float:
