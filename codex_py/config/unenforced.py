@@ -2,11 +2,11 @@
 
 Chooses between `sandbox_mode` and `default_permissions` too, whose profiles are read for what they deny alone.
 
-A user who sets one relies on it. When a version enforces one, its row in `_PROTECTIONS` is removed.
+A user who sets one relies on it. When a version enforces one, its row in `_LACKS` and its place are removed.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeAlias, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
 
 from codex_py.config.check import KeyPath, lookup
 from codex_py.config.files import read_text
@@ -22,23 +22,36 @@ _BUILT_IN: Final[dict[str, SandboxMode]] = {
 }
 """The built-in values of `default_permissions`, which generalise the sandbox modes."""
 
-
-_Places: TypeAlias = Callable[[Layers, Mapping[str, Any], str], Iterator[str]]
-"""The places that set a protection, as files with lines. Gets the layers, their merged values, and the name."""
+_LACKS: Final = {
+    "requirements": "an administrator's requirements are not enforced",
+    "permissions.filesystem": "files that a permission profile denies can be read",
+    "permissions.network": "the domains of a permission profile are not enforced",
+    "features.network_proxy": "the network is open, and its domains are not restricted",
+    "features.credential_masking": "credentials are not masked",
+    "forced_login_method": "only API keys can be used, and no ChatGPT login",
+    "shell_environment_policy.experimental_use_profile": (
+        "commands are not given the environment of the shell's profile"
+    ),
+}
+"""The missing protection, as a clause without a full stop, by the name that `allow_unenforced` accepts."""
+PROTECTION_NAMES: Final = tuple(_LACKS)
 
 
 def unenforced(layers: Layers) -> tuple[str, ...]:
     """A sentence with file and line for each protection that is set and not accepted."""
-    values = layers.merged()
     # All layers count, because merging would replace one list by another. A project cannot set it.
     accepted = {n for layer in layers.layers for n in layer.values.get("allow_unenforced", ())}
-    found: list[str] = []
-    for name, (lack, places) in _PROTECTIONS.items():
-        if name not in accepted and (place := next(places(layers, values, name), None)):
-            found.append(
-                f"{place}: {lack}; to start all the same, pass `--allow-unenforced {name}`."
-            )
-    return tuple(found)
+    places: dict[str, str] = {}
+    for name, key in _protections(layers):
+        places.setdefault(name, layers.where(key))
+    requirements = layers.system / "requirements.toml"
+    if "requirements" not in accepted and read_text(requirements) is not None:
+        places["requirements"] = str(requirements)
+    return tuple(
+        f"{places[name]}: {lack}; to start all the same, pass `--allow-unenforced {name}`."
+        for name, lack in _LACKS.items()
+        if name in places and name not in accepted
+    )
 
 
 def chosen_sandbox_mode(layers: Layers) -> tuple[SandboxMode | None, tuple[str, ...]]:
@@ -90,10 +103,32 @@ def _chosen_profile(layers: Layers) -> str | None:
     return None
 
 
-def _denied_paths(layers: Layers, _values: Mapping[str, Any], _name: str) -> Iterator[str]:
+def _protections(layers: Layers) -> Iterator[tuple[str, KeyPath]]:
+    """The name of each protection that is set, and the setting."""
+    values = layers.merged()
     for name, profile in _profile_chain(layers).items():
-        key = ("permissions", name, "filesystem")
-        yield from map(layers.where, _denials(profile.get("filesystem", {}), key))
+        key = ("permissions", name)
+        for denial in _denials(profile.get("filesystem", {}), (*key, "filesystem")):
+            yield "permissions.filesystem", denial
+        network = profile.get("network", {})
+        if network.get("domains") and network.get("enabled") is not False:
+            yield "permissions.network", (*key, "network", "domains")
+    names = ["features.credential_masking", "shell_environment_policy.experimental_use_profile"]
+    open_network = lookup(values, ("sandbox_workspace_write", "network_access"))
+    if open_network or values.get("sandbox_mode") == "danger-full-access":
+        names.append("features.network_proxy")
+    provider = values.get("model_provider", DEFAULTS["model_provider"])
+    own = lookup(values, ("model_providers", provider, "requires_openai_auth"))
+    if values.get("forced_login_method") == "chatgpt" and (
+        own or provider == DEFAULTS["model_provider"]
+    ):
+        names.append("forced_login_method")
+    for name in names:
+        match lookup(values, key := tuple(name.split("."))):
+            case None | False | {"enabled": False}:
+                pass
+            case _:
+                yield name, key
 
 
 def _denials(entries: Any, key: KeyPath) -> Iterator[KeyPath]:
@@ -102,68 +137,3 @@ def _denials(entries: Any, key: KeyPath) -> Iterator[KeyPath]:
             yield from _denials(access, (*key, name))
     elif entries in {"deny", "none"}:
         yield key
-
-
-def _profile_domains(layers: Layers, _values: Mapping[str, Any], _name: str) -> Iterator[str]:
-    for name, profile in _profile_chain(layers).items():
-        network = profile.get("network", {})
-        if network.get("domains") and network.get("enabled") is not False:
-            yield layers.where(("permissions", name, "network", "domains"))
-
-
-def _proxied_domains(layers: Layers, values: Mapping[str, Any], name: str) -> Iterator[str]:
-    open_network = lookup(values, ("sandbox_workspace_write", "network_access"))
-    if open_network or values.get("sandbox_mode") == "danger-full-access":
-        yield from _feature(layers, values, name)
-
-
-def _feature(layers: Layers, values: Mapping[str, Any], name: str) -> Iterator[str]:
-    match lookup(values, key := tuple(name.split("."))):
-        case None | False | {"enabled": False}:
-            pass
-        case _:
-            yield layers.where(key)
-
-
-def _chatgpt_login(layers: Layers, values: Mapping[str, Any], name: str) -> Iterator[str]:
-    provider = values.get("model_provider", DEFAULTS["model_provider"])
-    own = lookup(values, ("model_providers", provider, "requires_openai_auth"))
-    if values.get(name) == "chatgpt" and (own or provider == DEFAULTS["model_provider"]):
-        yield layers.where((name,))
-
-
-def _value(layers: Layers, values: Mapping[str, Any], name: str) -> Iterator[str]:
-    if lookup(values, key := tuple(name.split("."))):
-        yield layers.where(key)
-
-
-def _requirements(layers: Layers, _values: Mapping[str, Any], _name: str) -> Iterator[str]:
-    path = layers.system / "requirements.toml"
-    if read_text(path) is not None:
-        yield str(path)
-
-
-_PROTECTIONS: Final[dict[str, tuple[str, _Places]]] = {
-    "requirements": ("an administrator's requirements are not enforced", _requirements),
-    "permissions.filesystem": (
-        "files that a permission profile denies can be read",
-        _denied_paths,
-    ),
-    "permissions.network": (
-        "the domains of a permission profile are not enforced",
-        _profile_domains,
-    ),
-    "features.network_proxy": (
-        "the network is open, and its domains are not restricted",
-        _proxied_domains,
-    ),
-    "features.credential_masking": ("credentials are not masked", _feature),
-    "forced_login_method": ("only API keys can be used, and no ChatGPT login", _chatgpt_login),
-    "shell_environment_policy.experimental_use_profile": (
-        "commands are not given the environment of the shell's profile",
-        _value,
-    ),
-}
-"""The missing protection, as a clause without a full stop, by the name that `allow_unenforced` accepts."""
-
-PROTECTION_NAMES: Final = tuple(_PROTECTIONS)
