@@ -10,7 +10,7 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import as_object, object_field
 from codex_py.protocol.prompts import prompt_of
 from codex_py.protocol.stream import Usage
-from codex_py.rollout.lines import thread_lines
+from codex_py.rollout.lines import ThreadLines
 from codex_py.rollout.records import read_token_count
 
 _DIFFED: Final = re.compile(r'^diff --git .* "?b/(.*?)"?$', re.MULTILINE)
@@ -29,12 +29,12 @@ class SessionDetails:
 
 
 def read_details(path: Path) -> SessionDetails:
-    """Raises a `SessionError` as `thread_lines` does."""
+    """Raises a `SessionError` as `ThreadLines` does."""
     context: Mapping[str, Any] = {}
     prompts: list[str] = []
     usage, damaged_lines = Usage(), 0
     files: dict[str, None] = {}
-    for line in thread_lines(path):
+    for line in ThreadLines(path).since():
         if line is None:
             damaged_lines += 1
             continue

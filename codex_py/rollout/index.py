@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from codex_py.errors import SessionError
-from codex_py.filesystem.private import locked
+from codex_py.filesystem.private import locked, written_whole
 from codex_py.protocol.ids import is_thread_id, utc_timestamp
 from codex_py.protocol.json_fields import well_formed
 from codex_py.protocol.messages import encode_json
@@ -219,11 +219,8 @@ def forget_name(home: Path, thread_id: str) -> None:
         lines = path.read_bytes().splitlines(keepends=True)
         if len(kept := [line for line in lines if thread_id.encode() not in line]) == len(lines):
             return
-        renewed = path.with_name(f"{_NAMES}.new")
-        fd = os.open(renewed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as file:
+        with written_whole(path) as file:
             file.writelines(kept)
-        renewed.replace(path)
 
 
 def rename_thread(home: Path, thread_id: str, name: str) -> None:

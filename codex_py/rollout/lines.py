@@ -56,11 +56,6 @@ class Start(NamedTuple):
     """In bytes."""
 
 
-def thread_lines(path: Path, events: Collection[str] | None = None) -> Iterator[Line | None]:
-    """All lines of a thread: see `ThreadLines`, which may raise as well."""
-    return ThreadLines(path, events).since(None)
-
-
 class ThreadLines:
     """The lines of a thread, without metadata. `since` and `last` raise a `SessionError` if a file cannot be read."""
 
@@ -79,7 +74,7 @@ class ThreadLines:
         self._files = _files(path, self.meta)
         self._events = None if events is None else {event.encode() for event in events}
 
-    def since(self, start: Start | None) -> Iterator[Line | None]:
+    def since(self, start: Start | None = None) -> Iterator[Line | None]:
         """The lines from this one on, None: all; in order. A damaged line is None."""
         first, offset = start or (0, 0)
         for number, (path, end) in enumerate(self._files):
@@ -231,12 +226,11 @@ def _parse(raw: bytes, events: Collection[bytes] | None) -> Line:
     if kind == b"response_item":
         # In an ASCII line, characters are bytes. This saves a copy of large outputs.
         encoded = EncodedItem(raw[start : start + end] if text.isascii() else text[:end].encode())
-    where = None if place[0] is None else _place(*map(int, place))
+    where = None
+    if place[0] is not None:
+        response, is_output, position, arrival = map(int, place)
+        where = Place(response, bool(is_output), position, arrival)
     return Line(kind.decode(), cast("dict[str, Any]", payload), ordinal, encoded, where)
-
-
-def _place(response: int, is_output: int, position: int, arrival: int) -> Place:
-    return Place(response, bool(is_output), position, arrival)
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -22,6 +22,7 @@ from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS
 _HEAD_BYTES: Final = 1 << 20
 """How far into a file the first prompt is looked for."""
 _SHOWN_CHARACTERS: Final = 500
+_SHOWN_PLACES: Final = 3
 _MAX_MESSAGE_BYTES: Final = 1 << 24
 """Messages in longer lines are not searched."""
 _MODEL: Final = re.compile(rb'"model":"([^"\\]*)"')
@@ -63,7 +64,6 @@ def list_sessions(
     home: Path,
     *,
     cwd: Path | None = None,
-    search: str = "",
     limit: int = 25,
     archived: bool = False,
 ) -> list[SessionSummary]:
@@ -72,36 +72,27 @@ def list_sessions(
     Args:
         home: `$CODEX_HOME`.
         cwd: absolute; None for sessions of any directory.
-        search: words that must all occur, in upper or lower case, in the name, the first prompt, the
-            directory, the branch or the id.
         archived: list the archived ones instead.
     """
-    words = search.casefold().split()
-
-    def fits(each: SessionSummary) -> bool:
-        fields = (each.name, each.preview, each.cwd, each.branch, each.id)
-        text = "\n".join(filter(None, fields)).casefold()
-        return all(word in text for word in words)
-
-    return list(islice(filter(fits, _summaries(home, cwd, archived=archived)), limit))
+    return list(islice(_summaries(home, cwd, archived=archived), limit))
 
 
 def search_sessions(
-    home: Path, words: Sequence[str], *, archived: bool = False, places: int = 3
+    home: Path, words: Sequence[str], *, archived: bool = False
 ) -> Iterator[tuple[SessionSummary, list[PreviewMessage]]]:
-    """The sessions that say all the words in one prompt or answer, newest first, as they are found.
+    """The sessions that say all the words in one prompt or answer, newest first, as they are found; each with the first
+    three such messages, whose text is the line with the first word.
 
     Args:
         words: in upper or lower case.
         archived: search the archived ones instead.
-        places: at most this many messages of each session; each text is the line with the first word.
     """
     words = [word.casefold() for word in words]
     # Whatever else is in a word may be written in several ways in JSON.
     plain = [word.encode() for word in words if word.isascii() and word.isalnum()]
     for summary in _summaries(home, None, archived=archived):
         try:
-            if found := list(islice(_places(summary.path, words, plain), places)):
+            if found := list(islice(_places(summary.path, words, plain), _SHOWN_PLACES)):
                 yield summary, found
         except OSError:
             continue

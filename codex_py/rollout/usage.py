@@ -8,7 +8,7 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import json_object, text_field
 from codex_py.protocol.prompts import message_texts, prompt_of
 from codex_py.protocol.stream import Usage
-from codex_py.rollout.lines import thread_lines
+from codex_py.rollout.lines import ThreadLines
 from codex_py.rollout.records import read_token_count
 
 _LARGEST = 5
@@ -44,9 +44,9 @@ class SessionUsage:
 
 
 def read_session_usage(path: Path) -> SessionUsage:
-    """Raises a `SessionError` as `thread_lines` does."""
+    """Raises a `SessionError` as `ThreadLines` does."""
     reading = _Reading()
-    for line in thread_lines(path, {"token_count"}):
+    for line in ThreadLines(path, {"token_count"}).since():
         if line is not None:
             reading.take(line.kind, line.payload)
     return SessionUsage(tuple(reading.rows.values()), tuple(reading.outputs))
