@@ -1,8 +1,10 @@
 """The providers and the models that this program knows, for `codex-py providers` and `codex-py models`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import asdict
+from functools import partial
+from typing import Any, Final
 
 from codex_py.app.model import named_provider, provider_key
 from codex_py.app.prices import price_of
@@ -12,57 +14,30 @@ from codex_py.config.model_name import split_model
 from codex_py.errors import ConfigError, ModelError
 from codex_py.instructions import instruction_text
 from codex_py.model.catalog import catalog_models, in_form_of_codex, model_info
-from codex_py.model.known_models import Price, known_models, table_date
+from codex_py.model.known_models import known_models, table_date
 from codex_py.model.providers import Provider
-from codex_py.protocol.frozen import frozen
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS, LOCAL_PROVIDERS
 
-
-@frozen(kw_only=True)
-class ListedProvider:
-    id: str
-    name: str | None = None
-    wire_api: str | None = None
-    base_url: str | None = None
-    key: str | None = None
-    """Where its key is looked for: a variable, or the kind of another place. None: it needs none."""
-    has_key: bool | None = None
-    """None: it needs none, or it is not known before a request."""
-    answers: bool | None = None
-    """True if the server runs; None for those not on this machine."""
-    problem: str | None = None
-    """Why it cannot be used, in one sentence; all but the id may be None then."""
+_FACTS: Final = ("name", "wire_api", "base_url", "key", "has_key", "answers", "problem")
 
 
-@frozen(kw_only=True)
-class ListedModel:
-    id: str
-    provider: str
-    context_window: int
-    max_output_tokens: int | None
-    tools: str
-    """`freeform` or `functions`: how `apply_patch` is offered."""
-    images: bool
-    reasoning: str | None
-    """The effort that is asked for unless the user sets one; None: none."""
-    prices: Price | None
-    date: str
-    """The day of the table, or `config` if the user set the prices."""
+def listed_providers(config: Config, environment: Mapping[str, str]) -> list[dict[str, Any]]:
+    """All providers. Asks those on this machine whether they run, which takes a second or two at most.
 
-
-def listed_providers(config: Config, environment: Mapping[str, str]) -> Sequence[ListedProvider]:
-    """All providers. Asks those on this machine whether they run, which takes a second or two at most."""
-    names = list(dict.fromkeys([*BUILT_IN_PROVIDERS, *config.model_providers]))
-
-    def listed(name: str) -> ListedProvider:
-        return _listed(config, name, environment)
-
+    `key` is where its key is looked for, a variable or the kind of another place, and None if it needs none. `has_key`
+    is None then too, and where it is not known before a request; `answers` for servers that are not on this machine.
+    `problem` is why it cannot be used, in one sentence; all but the `id` may be None then.
+    """
+    names = dict.fromkeys([*BUILT_IN_PROVIDERS, *config.model_providers])
     with ThreadPoolExecutor(len(LOCAL_PROVIDERS)) as pool:
-        return list(pool.map(listed, names))
+        return list(pool.map(partial(_listed, config, environment), names))
 
 
-def listed_models_of_all(config: Config) -> Sequence[ListedModel]:
+def listed_models_of_all(config: Config) -> list[dict[str, Any]]:
     """The models that something is known of, those of the catalogue first, and those with prices of the user.
+
+    `tools` is how `apply_patch` is offered, `freeform` or `functions`; `reasoning` the effort that is asked for unless
+    the user sets one; `date` the day of the table of prices, or `config` if the user set them.
 
     Raises:
         ConfigError: the configured catalogue cannot be read.
@@ -74,21 +49,21 @@ def listed_models_of_all(config: Config) -> Sequence[ListedModel]:
         **{name: (split_model(name, providers) or own)[0] for name in config.model_prices},
     }
     outputs = {model.slug: model.output for model in known_models()}
-    rows: list[ListedModel] = []
+    rows: list[dict[str, Any]] = []
     for name, provider in owners.items():
-        info = model_info(name, config.model_catalog_json)
+        info, prices = model_info(name, config.model_catalog_json), price_of(config, name, provider)
         rows.append(
-            ListedModel(
-                id=name.removeprefix(f"{provider}/"),
-                provider=provider,
-                context_window=info.context_window,
-                max_output_tokens=info.max_output_tokens or outputs.get(name),
-                tools="freeform" if info.freeform_apply_patch else "functions",
-                images=info.images,
-                reasoning=info.default_reasoning_effort,
-                prices=price_of(config, name, provider),
-                date="config" if name in config.model_prices else str(table_date()),
-            )
+            {
+                "id": name.removeprefix(f"{provider}/"),
+                "provider": provider,
+                "context_window": info.context_window,
+                "max_output_tokens": info.max_output_tokens or outputs.get(name),
+                "tools": "freeform" if info.freeform_apply_patch else "functions",
+                "images": info.images,
+                "reasoning": info.default_reasoning_effort,
+                "prices": prices and asdict(prices),
+                "date": "config" if name in config.model_prices else str(table_date()),
+            }
         )
     return rows
 
@@ -124,29 +99,20 @@ def model_to_try(config: Config, provider: Provider, environment: Mapping[str, s
     )
 
 
-def _listed(config: Config, name: str, environment: Mapping[str, str]) -> ListedProvider:
+def _listed(config: Config, environment: Mapping[str, str], name: str) -> dict[str, Any]:
+    facts: dict[str, Any] = {"id": name, **dict.fromkeys(_FACTS)}
     try:
         provider = named_provider(config, name, environment)
-    except ConfigError as error:
-        return ListedProvider(id=name, problem=str(error))
-    key, has_key = _key(config, provider, environment)
-    answers = problem = None
-    if name in LOCAL_PROVIDERS:
-        try:
+        facts |= {"name": provider.name, "wire_api": provider.wire_api}
+        facts["base_url"] = provider.shown_url
+        facts["key"], facts["has_key"] = _key(config, provider, environment)
+        if name in LOCAL_PROVIDERS:
+            facts["answers"] = False
             listed_models(provider, config, environment)
-            answers = True
-        except ModelError as error:
-            answers, problem = False, str(error)
-    return ListedProvider(
-        id=name,
-        name=provider.name,
-        wire_api=provider.wire_api,
-        base_url=provider.shown_url,
-        key=key,
-        has_key=has_key,
-        answers=answers,
-        problem=problem,
-    )
+            facts["answers"] = True
+    except (ConfigError, ModelError) as error:
+        facts["problem"] = str(error)
+    return facts
 
 
 def _key(

@@ -10,8 +10,6 @@ from codex_py.app.model import named_provider
 from codex_py.app.providers.findings import remember
 from codex_py.command_line.subcommand import command_config, command_parser, print_table, required
 from codex_py.commands.providers.listing import (
-    ListedModel,
-    ListedProvider,
     catalogue_of_codex,
     listed_models_of_all,
     listed_providers,
@@ -30,7 +28,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     options = command_parser("--json").parse_args(list(argv))
     found = listed_providers(command_config(options, environment), environment)
     if options.json:
-        return print_json([asdict(provider) for provider in found], indent=2)
+        return print_json(found, indent=2)
     return print_table([("ID", "NAME", "API", "KEY", "ADDRESS"), *map(_provider_row, found)])
 
 
@@ -39,7 +37,7 @@ def run_models(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     options = command_parser("--json").parse_args(list(argv))
     found = listed_models_of_all(command_config(options, environment))
     if options.json:
-        return print_json([asdict(model) for model in found], indent=2)
+        return print_json(found, indent=2)
     head = ("MODEL", "WINDOW", "OUTPUT", "PATCHES", "IMAGES", "EFFORT", "$/M IN", "CACHED", "OUT")
     return print_table([(*head, "AS OF"), *map(_model_row, found)])
 
@@ -81,25 +79,24 @@ def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     return print_out(f"{on_one_line(f'{provider.id}/{model}')}\n{text}")
 
 
-def _provider_row(provider: ListedProvider) -> tuple[str, ...]:
-    key = {True: "set", False: "not set", None: ""}[provider.has_key]
-    address = provider.base_url or provider.problem or ""
-    if provider.answers is not None:
-        address += " (answers)" if provider.answers else " (does not answer)"
-    key = f"{provider.key or '-'} {key}".strip()
-    return (provider.id, provider.name or "", provider.wire_api or "", key, address)
+def _provider_row(provider: Mapping[str, Any]) -> tuple[str, ...]:
+    key = {True: "set", False: "not set", None: ""}[provider["has_key"]]
+    address = provider["base_url"] or provider["problem"] or ""
+    if provider["answers"] is not None:
+        address += " (answers)" if provider["answers"] else " (does not answer)"
+    key = f"{provider['key'] or '-'} {key}".strip()
+    return (provider["id"], provider["name"] or "", provider["wire_api"] or "", key, address)
 
 
-def _model_row(model: ListedModel) -> tuple[str, ...]:
-    prices = model.prices
-    dollars = ("-",) * 3 if prices is None else (prices.input, prices.cached_input, prices.output)
+def _model_row(model: Mapping[str, Any]) -> tuple[str, ...]:
+    prices: Mapping[str, float] = model["prices"] or {}
     return (
-        f"{model.provider}/{model.id}",
-        str(model.context_window),
-        str(model.max_output_tokens or "-"),
-        model.tools,
-        "yes" if model.images else "no",
-        model.reasoning or "-",
-        *map(str, dollars),
-        model.date,
+        f"{model['provider']}/{model['id']}",
+        str(model["context_window"]),
+        str(model["max_output_tokens"] or "-"),
+        model["tools"],
+        "yes" if model["images"] else "no",
+        model["reasoning"] or "-",
+        *(str(prices.get(name, "-")) for name in ("input", "cached_input", "output")),
+        model["date"],
     )
