@@ -26,9 +26,6 @@ from codex_py.rollout.index import metas_with
 from codex_py.streams.standard import print_json, print_out, tell
 from codex_py.streams.terminal import aligned, printable, some_of
 
-_MAX_NAMED = 3
-"""The list names so many files of a patch."""
-
 
 def _number(word: str) -> int:
     if not (word.isascii() and word.isdecimal()):
@@ -127,8 +124,7 @@ def _list(entries: Entries, *, as_json: bool) -> int:
     for entry in entries.known:
         facts = _facts(entry, entries.undone)
         names = [_short(change.path, entry.cwd) for change in entry.changes]
-        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-        files = ", ".join(names[:_MAX_NAMED]) + more
+        files = some_of(names, 3)
         undoes = f"undoes {entry.undoes}, " if entry.undoes is not None else ""
         turn = f"turn {entry.turn.number}, " if entry.turn is not None else ""
         state = undoes + turn + facts["state"]

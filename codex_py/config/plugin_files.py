@@ -19,6 +19,7 @@ from codex_py.config.tables import AnyOf, Table, alike
 from codex_py.errors import ConfigError
 from codex_py.filesystem.reading import open_folder, open_ordinary_entry, read_whole
 from codex_py.protocol.frozen import frozen
+from codex_py.streams.terminal import some_of
 
 RECORD: Final = "codex-py-plugin.json"
 """Beside the files of an added plugin: where it came from, and the digest of each file."""
@@ -155,8 +156,7 @@ def _installed(root: Path) -> Plugin:
     found = {path: file.digest for path, file in files.items()}
     changed = [path for path in sorted({*known, *found}) if known.get(path) != found.get(path)]
     if changed:
-        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-        raise ValueError(f"{', '.join(changed[:3])}{more} changed since it was added")
+        raise ValueError(f"{some_of(changed, 3)} changed since it was added")
     plugin = read_plugin(root.parent, files, origin)
     if plugin.root != root:
         raise ValueError(f"its name is {plugin.name}")

@@ -48,10 +48,10 @@ def on_one_line(text: str) -> str:
     return " ".join(printable(text).splitlines())
 
 
-def some_of(paths: Sequence[str]) -> str:
+def some_of(paths: Sequence[str], most: int = _MAX_NAMED) -> str:
     """The first paths in one line, and how many more there are: a command may change thousands."""
-    more = f" and {len(paths) - _MAX_NAMED:,} more" if len(paths) > _MAX_NAMED else ""
-    return ", ".join(paths[:_MAX_NAMED]).replace("\n", "\u240a").replace("\t", "\u2409") + more
+    more = f" and {len(paths) - most:,} more" if len(paths) > most else ""
+    return ", ".join(paths[:most]).replace("\n", "\u240a").replace("\t", "\u2409") + more
 
 
 def _visible(match: re.Match[str]) -> str:

@@ -21,9 +21,8 @@ from codex_py.patch.match import Level
 from codex_py.patch.plan import PatchPlan, readable_under, writable_under
 from codex_py.patch.report import Findings
 from codex_py.streams.standard import print_out
-from codex_py.streams.terminal import printable
+from codex_py.streams.terminal import printable, some_of
 
-_MAX_NAMED = 3
 _MAX_STRIP = 99
 _MAX_STRIP_TRIED = 5
 
@@ -178,11 +177,10 @@ def _plan(
 
 def _refuse_wrong_files(plan: PatchPlan, root: Path) -> None:
     if refused := plan.refused(writable_under([root])):
-        names = ", ".join(map(str, refused[:_MAX_NAMED]))
-        more = f" and {len(refused) - _MAX_NAMED} more" if len(refused) > _MAX_NAMED else ""
+        names = some_of(list(map(str, refused)), 3)
         raise PatchError(
             f"outside of {root}, or protected (.codex, .agents, .aws there, any .git, also as"
-            f" other systems spell it): {names}{more}",
+            f" other systems spell it): {names}",
             kind="refused",
         )
 

@@ -29,8 +29,9 @@ from codex_py.protocol.events import FilesPatched, ItemCompleted, ItemStarted
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
 from codex_py.protocol.tools import ToolOutput
+from codex_py.streams.terminal import some_of
 from codex_py.tools.base import ToolParams, command_report
-from codex_py.tools.patch.scope import ReadScope, listed, refusal, writable_by
+from codex_py.tools.patch.scope import ReadScope, refusal, writable_by
 
 _NO_FIT = "PatchFailed"
 _MOVED_TO = re.compile(r"^\*\*\* Move to: (.*\S)", re.MULTILINE)
@@ -138,7 +139,7 @@ class ApplyPatch:
             raise refusal(context)
         changes = plan.changes_by_place(outside)
         diff = git_diff(changes, cwd)
-        named = listed([str(path) for path in outside])
+        named = some_of([str(path) for path in outside], 3)
         reason = f"writes outside of the sandbox: {named}" if outside else None
         paths = tuple([path for c in changes for path in (c.path, c.move_to) if path])
         request = ApprovalRequest(

@@ -8,6 +8,7 @@ from codex_py.patch.plan import readable_under, writable_under
 from codex_py.protocol.approval import may_ask
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.sandbox.layout import absent_names, layout, own_paths, resolve_roots, secrets
+from codex_py.streams.terminal import some_of
 
 _OUTSIDE = "patch rejected: writing outside of the project; rejected by user approval settings"
 _READ_ONLY = (
@@ -61,7 +62,7 @@ class ReadScope:
         """Tell the model why its patch cannot be applied."""
         if self._outside:
             message = (
-                f"the patch reads {listed(list(self._outside))}, outside of the sandbox, and does not fit; "
+                f"the patch reads {some_of(list(self._outside), 3)}, outside of the sandbox, and does not fit; "
                 "look at the files with a command first"
             )
         elif error.kind == "empty":
@@ -81,11 +82,6 @@ def refusal(context: ToolContext) -> CallRefused:
     else:
         text, cause, allow = _OUTSIDE, "a patch leaves the workspace", "--add-dir FOLDER"
     return CallRefused(text, code="SandboxDenied", cause=cause, allow=allow)
-
-
-def listed(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-    return ", ".join(paths[:3]) + more
 
 
 def _excluding(protected: Sequence[Path], roots: Sequence[Path]) -> Callable[[str], bool]:

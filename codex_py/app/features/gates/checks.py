@@ -5,12 +5,10 @@ import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final
 
 from codex_py.config.limits import GateSettings
 from codex_py.protocol.patched_file import TreeChanges
-
-_MAX_NAMED: Final = 5
+from codex_py.streams.terminal import some_of
 
 
 def judge_changes(
@@ -31,9 +29,7 @@ def judge_changes(
         names = [os.path.relpath(path, top) for path in (*paths, *changes.unseen)]
         for pattern in settings.forbid_path:
             forbidden = list(changed_in(pattern, names, cwd))
-            named = ", ".join(forbidden[:_MAX_NAMED])
-            more = f" and {len(forbidden) - _MAX_NAMED} more" if forbidden[_MAX_NAMED:] else ""
-            reason = f"{named}{more} must stay as it was" if forbidden else None
+            reason = f"{some_of(forbidden, 5)} must stay as it was" if forbidden else None
             yield f"forbid-path: {pattern}", reason
     if (most := settings.max_diff_lines) is not None:
         lines = None if unseen else changed_lines(changes.diff)
