@@ -17,6 +17,7 @@ from codex_py.testing import (
     ev_message,
 )
 from tests.support.app_server import AppServer, Message, is_running
+from tests.support.mcp import odd_command
 from tests.support.program import Workplace, run_codex_py
 from tests.support.server import ScriptedServer
 
@@ -394,6 +395,56 @@ def test_the_settings_of_a_turn_hold_for_the_next_ones(place: Workplace) -> None
             assert "networkAccess" in error["message"]
     sent = [request.fields["model"] for request in model.requests]
     assert sent == ["gpt-5.4", "gpt-5.4"]
+
+
+def test_settings_that_are_repeated_are_no_change(place: Workplace) -> None:
+    pause = Pause()
+    rest = ev_message("one", pieces=2)[3:]
+    with ScriptedServer([[*begins("one", pause), *rest, ev_completed()], says("two")]) as model:
+        place.configure(model)
+        with AppServer(place.home, place.cwd) as server:
+            thread = server.thread()
+            # As an editor does with every turn, the first included.
+            same = {"approvalsReviewer": "user", "cwd": str(place.cwd)}
+            turn = server.turn(thread, **same)
+            server.told("item/agentMessage/delta")
+            assert server.turn(thread, **same) == turn
+            pause.until.set()
+            assert server.ended(thread)["status"] == "completed"
+            other = {**said(server.thread()), "approvalsReviewer": "auto_review"}
+            assert "before its first turn" in server.refused("turn/start", other)["message"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "output"),
+    [
+        ({"action": "accept", "content": {"name": "me"}}, '{"action": "accept"'),
+        ({"action": "what"}, '{"action": "decline"'),
+        ({}, "user rejected MCP tool call"),
+    ],
+)
+def test_servers_of_the_thread_ask_the_client(
+    place: Workplace, tmp_path: Path, answer: Message, output: str
+) -> None:
+    call = ev_function_call("m1", "mcp__asks__asks", {})
+    with ScriptedServer([[ev_created(), *call, ev_completed()], says("ok")]) as model:
+        place.configure(model)
+        program, *arguments = odd_command("asks", tmp_path / "messages")
+        table = {"command": program, "args": arguments}
+        with AppServer(place.home, place.cwd) as server:
+            # The call first, then the question of the server.
+            answers = [{"action": "accept"}, answer] if answer else [{}]
+            server.answer = lambda _: answers.pop(0)
+            config = {"mcp_servers.asks": table}
+            thread = server.thread(config=config, approvalPolicy="on-request", sandbox="read-only")
+            server.turn(thread)
+            asked = server.told("mcpServer/elicitation/request", threadId=thread)
+            assert (asked["serverName"], asked["mode"]) == ("asks", "form")
+            assert asked["_meta"]["codex_approval_kind"] == "mcp_tool_call"
+            server.ended(thread)
+            (item,) = server.items("mcpToolCall", thread)
+    assert (item["server"], item["tool"]) == ("asks", "asks")
+    assert output in json.dumps(model.requests[1].fields["input"][-1]).replace('\\"', '"')
 
 
 def said(thread: str) -> Message:

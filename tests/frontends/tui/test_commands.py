@@ -129,6 +129,22 @@ def test_an_export_has_what_was_said_before_and_since(start: Start, place: Workp
     )
 
 
+def test_a_goal_is_set_shown_and_cleared(start: Start) -> None:
+    done = ev_function_call("c1", "update_goal", {"status": "complete"})
+    replies = [ANSWER, [*done, ev_completed()], [*ev_message("Reached."), ev_completed()]]
+    with ScriptedServer(replies) as server:
+        program = start(server, "--enable", "goals")
+        program.wait_until(lambda: program.title == "work")
+        for typed, shown in (
+            ("/goal make it", "Reached."),
+            ("/goal", "The goal is complete: make it"),
+            ("/goal clear", "There is no goal."),
+        ):
+            program.type(typed)
+            program.press("enter")
+            program.wait_for(shown)
+
+
 def test_an_export_has_no_keys(start: Start, place: Workplace) -> None:
     token = f"ghp_{'a1' * 20}"
     with ScriptedServer([[*ev_message(f"It is {token}."), ev_completed()]]) as server:
