@@ -36,6 +36,7 @@ EVENTS: list[events.Event] = [
     events.HookProgress("PreToolUse", "running"),
     events.SteeringRefused("go"),
     events.FilesPatched([FILE], 3),
+    events.GoalChanged({"objective": "o", "status": "active"}),
     events.AgentEvent("child", events.MessageDelta("Hel")),
     events.UsageReported(Usage(1), Usage(2), 1000),
 ]
