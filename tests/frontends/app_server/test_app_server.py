@@ -433,7 +433,7 @@ def test_servers_of_the_thread_ask_the_client(
         table = {"command": program, "args": arguments}
         with AppServer(place.home, place.cwd) as server:
             # The call first, then the question of the server.
-            answers = [{"action": "accept"}, answer] if answer else [{}]
+            answers: list[Message] = [{"action": "accept"}, answer] if answer else [{}]
             server.answer = lambda _: answers.pop(0)
             config = {"mcp_servers.asks": table}
             thread = server.thread(config=config, approvalPolicy="on-request", sandbox="read-only")
