@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from codex_py.app.export.redaction import REDACTED
 from codex_py.app.options import SessionSetup
 from codex_py.app.thread import (
     OpenThread,
     ThreadFile,
     base_instructions,
+    masked_lines,
     new_file,
     thread_context,
 )
@@ -22,6 +24,7 @@ from codex_py.rollout.reader import StoredSession, read_session
 from codex_py.rollout.records import read_meta, token_count
 from codex_py.rollout.writer import RolloutWriter, must_be_unused
 
+_REDACTED: Final = REDACTED.encode()
 _SHOWN_BYTES: Final = 32_000_000
 """Read from the end of the file for display: a terminal shows the last few hundred items."""
 
@@ -102,7 +105,9 @@ def _read(
 ) -> tuple[ThreadFile | None, StoredSession]:
     """Read a session. Returns its writer too if the file is continued."""
     # Open the writer first: under its lock, no other process can append after the read.
-    file = RolloutWriter.resume(path, warn=setup.warn) if is_continued else None
+    file = None
+    if is_continued:
+        file = RolloutWriter.resume(path, warn=setup.warn, masked=masked_lines(setup))
     is_answered = setup.options.begins_with_call
     try:
         stored = read_session(path, leaves_open=is_answered)
@@ -117,6 +122,8 @@ def _read(
 
 
 def _flaws(stored: StoredSession, path: Path, settings: TurnSettings) -> Iterator[str]:
+    if any(_REDACTED in item for item in stored.items):
+        yield "Keys were masked when this session was kept: the model reads [redacted] in their place."
     if stored.damaged_lines:
         count = "1 line" if stored.damaged_lines == 1 else f"{stored.damaged_lines} lines"
         yield f"{count} of {path} cannot be read, so tell the model again what it no longer knows."

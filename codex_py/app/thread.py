@@ -1,11 +1,12 @@
 """Opens new threads, and finds the session file to resume. Part of the composition root. LIGHT."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from codex_py.app.agents_md import agents_md
+from codex_py.app.export.redaction import Redactor
 from codex_py.app.options import SessionSetup
 from codex_py.app.told_context import environment_context, permissions_instructions, timezone_name
 from codex_py.app.user_programs import user_shell
@@ -87,7 +88,15 @@ def new_file(
         forked_from_id=forked_from,
         continues_id=forked_from if continues else None,
     )
-    return RolloutWriter.create(config.home, meta, items, warn=setup.warn)
+    masked = masked_lines(setup)
+    return RolloutWriter.create(config.home, meta, items, warn=setup.warn, masked=masked)
+
+
+def masked_lines(setup: SessionSetup) -> Callable[[bytes], bytes]:
+    """What is kept of a line of the session file: with `history.redact`, no keys."""
+    if not setup.config.values.get("history", {}).get("redact"):
+        return bytes
+    return Redactor(setup.environment, setup.config.home).line
 
 
 def _spawned(parent: ParentThread) -> dict[str, Any]:

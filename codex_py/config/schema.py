@@ -165,6 +165,8 @@ KEYS: Final[Table] = {
     "history": {
         "persistence": Setting(("save-all", "none"), default="save-all"),
         "max_bytes": "count",
+        # Ours, not Codex's.
+        "redact": Setting("boolean", default=False),
     },
     "hide_agent_reasoning": Setting("boolean", default=False),
     "show_raw_agent_reasoning": unused("boolean", False, default=False),

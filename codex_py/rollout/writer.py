@@ -92,6 +92,7 @@ class RolloutWriter:
         fd: int,
         lock: ThreadLock,
         warn: Callable[[str], None],
+        masked: Callable[[bytes], bytes],
         *,
         is_new: bool,
         cut: bool,
@@ -101,6 +102,7 @@ class RolloutWriter:
         self._fd = fd
         self._lock = lock
         self._warn = warn
+        self._masked = masked
         self._warned = False
         self._is_new = is_new
         # A newline ends the line that an earlier process left unfinished; readers skip that line.
@@ -114,8 +116,12 @@ class RolloutWriter:
         items: Iterable[EncodedItem] = (),
         *,
         warn: Callable[[str], None],
+        masked: Callable[[bytes], bytes] = bytes,
     ) -> Self:
         """Create the file of a new thread, with its metadata and first items: all of it, or none after a kill.
+
+        Args:
+            masked: what is written of a line.
 
         Raises:
             SessionError: it cannot be written, or the thread is in use.
@@ -129,7 +135,7 @@ class RolloutWriter:
             fd = _open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
             undo.callback(os.close, fd)
             undo.callback(part.unlink, missing_ok=True)
-            writer = cls(path, fd, lock, warn, is_new=True, cut=False)
+            writer = cls(path, fd, lock, warn, masked, is_new=True, cut=False)
             writer._write(line("session_meta", meta.payload()))
             for item in items:
                 writer._write(line("response_item", item))
@@ -138,8 +144,17 @@ class RolloutWriter:
             return writer
 
     @classmethod
-    def resume(cls, path: Path, *, warn: Callable[[str], None]) -> Self:
+    def resume(
+        cls,
+        path: Path,
+        *,
+        warn: Callable[[str], None],
+        masked: Callable[[bytes], bytes] = bytes,
+    ) -> Self:
         """Continue the file of an earlier session. Call it before `read_session`, which then reads all of it.
+
+        Args:
+            masked: what is written of a line.
 
         Raises:
             SessionError: the file cannot be read or written, the thread is in use, or the file is
@@ -160,7 +175,7 @@ class RolloutWriter:
             # Read under the lock: before that, another process may have written to the file.
             cut = os.pread(fd, 1, os.fstat(fd).st_size - 1) != b"\n"
             undo.pop_all()
-            return cls(path, fd, lock, warn, is_new=False, cut=cut)
+            return cls(path, fd, lock, warn, masked, is_new=False, cut=cut)
 
     def response_item(self, item: EncodedItem, place: Place | None = None) -> None:
         """Write an item of the history, byte for byte. Without a `place`, its line is its place."""
@@ -208,7 +223,7 @@ class RolloutWriter:
                 self._warn(f"{error}; this session may not be resumable")
 
     def _write(self, data: bytes) -> None:
-        self._unwritten += data
+        self._unwritten += self._masked(data)
         while self._unwritten:
             del self._unwritten[: os.write(self._fd, self._unwritten)]
 

@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 from urllib.parse import quote
 
 from codex_py.model.auth import stored_fields
+from codex_py.protocol.messages import encode_json
 
 REDACTED: Final = "[redacted]"
 _SECRET_NAME: Final = re.compile(r"KEY|SECRET|TOKEN", re.IGNORECASE)
@@ -69,6 +70,24 @@ class Redactor:
     def notes(self) -> list[str]:
         """A sentence for the user if there was a key."""
         return [f"{self.count} keys were replaced by {REDACTED}."] if self.count else []
+
+    def line(self, data: bytes) -> bytes:
+        """A line of JSON; what has no key in it stays as it is, byte for byte."""
+        text = data.decode(errors="replace")
+        if not any(part in text for part in self._forms):
+            return data
+        before = self.count
+        value = map_texts(json.loads(text), self._within)
+        return data if self.count == before else encode_json(value) + b"\n"
+
+    def _within(self, text: str) -> str:
+        """The arguments of a call are JSON in a text, and stay that."""
+        if not text.startswith("{"):
+            return self(text)
+        try:
+            return encode_json(map_texts(json.loads(text), self)).decode()
+        except (ValueError, RecursionError):
+            return self(text)
 
     def __call__(self, text: str) -> str:
         for part, form in self._forms.items():
