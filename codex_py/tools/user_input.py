@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, cast
 
 from codex_py.errors import ToolError
 from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.event_data import plain_data
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import Elicitation, Elicitor, UserQuestion
 from codex_py.protocol.tools import ToolOutput
@@ -77,7 +77,7 @@ class RequestUserInput(ShownAsServerCall):
         if not all(each.options for each in params.questions):
             return ToolOutput(_NO_OPTIONS, success=False)
         questions = tuple([each.asked for each in params.questions])
-        with mcp_item(OWN_SERVER, self.name, asdict(params), context) as item:
+        with mcp_item(OWN_SERVER, self.name, plain_data(params), context) as item:
             answers: Mapping[str, Any] = await self._answers(questions) if questions else {}
             text = json.dumps({"answers": answers}, ensure_ascii=False, separators=(",", ":"))
             item.end({"content": [{"type": "text", "text": text}]})

@@ -63,7 +63,8 @@ def test_an_unset_key_has_its_default(place: Place):
         "project_doc_max_bytes = 32768\n  the default; it is set nowhere"
     )
     assert place.explain("history") == (
-        'history.persistence = "save-all"\n  the default; it is set nowhere'
+        'history.persistence = "save-all"\n  the default; it is set nowhere\n'
+        "history.redact = false\n  the default; it is set nowhere"
     )
     assert place.explain("review_model") == "review_model is set nowhere and has no default"
 
