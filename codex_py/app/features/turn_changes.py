@@ -6,9 +6,9 @@ own. What a command in the background changes after a turn has ended belongs to 
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from codex_py.app.options import SessionSetup
 from codex_py.app.session_tools import SessionTools
@@ -20,8 +20,8 @@ from codex_py.protocol.events import Event, FilesPatched, ItemCompleted, ItemSta
 from codex_py.protocol.extension import Extension, Thread, TurnStart
 from codex_py.protocol.patched_file import TreeChanges
 from codex_py.protocol.tools import COMMAND_TOOLS, ToolOutput
+from codex_py.tools.python.threads import to_its_end
 
-_T = TypeVar("_T")
 _MAX_SHARE: Final = 0.1
 """The largest part of a turn's time that is spent on copies between its calls."""
 
@@ -131,7 +131,7 @@ class TurnChanges:
         recorder = self._loaded()
         try:
             async with self._lock:
-                state = await _to_its_end(asyncio.to_thread(recorder.look))
+                state = await to_its_end(asyncio.to_thread(recorder.look))
         except (CodexError, OSError):
             return None
         return state if self._is_quiet else None
@@ -140,7 +140,7 @@ class TurnChanges:
         """The changes of the turn so far. A `CodexError` or an `OSError`: nobody can tell."""
         recorder = self._loaded()
         async with self._lock:
-            return await _to_its_end(asyncio.to_thread(recorder.all_changes))
+            return await to_its_end(asyncio.to_thread(recorder.all_changes))
 
     @property
     def _records(self) -> bool:
@@ -219,7 +219,7 @@ class TurnChanges:
             yield
         finally:
             if self._copying or self._recorder is not None:
-                await _to_its_end(self._end_turn(turn))
+                await to_its_end(self._end_turn(turn))
 
     async def _end_turn(self, turn: TurnStart) -> None:
         assert self._thread is not None
@@ -274,18 +274,4 @@ class TurnChanges:
 
 
 async def _in_thread(work: Callable[[], None]) -> None:
-    await _to_its_end(asyncio.to_thread(work))
-
-
-async def _to_its_end(work: Coroutine[Any, Any, _T]) -> _T:
-    """Await work that cannot be stopped, such as that of a thread: a cancellation waits for its end."""
-    working = asyncio.create_task(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not working.done():
-        try:
-            await asyncio.wait([working])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled
-    return working.result()
+    await to_its_end(asyncio.to_thread(work))

@@ -32,6 +32,7 @@ from codex_py.protocol.tools import ToolOutput
 from codex_py.streams.terminal import some_of
 from codex_py.tools.base import ToolParams, command_report
 from codex_py.tools.patch.scope import ReadScope, refusal, writable_by
+from codex_py.tools.python.threads import to_its_end
 
 _NO_FIT = "PatchFailed"
 _MOVED_TO = re.compile(r"^\*\*\* Move to: (.*\S)", re.MULTILINE)
@@ -120,7 +121,8 @@ class ApplyPatch:
             raise
 
         item = _start_item(changes, diff, context, plan.changes)
-        outcome = await _commit(plan, journal, item, context)
+        # With everything or nothing written, also after a cancellation.
+        outcome = await to_its_end(_commit(plan, journal, item, context))
         wall_s = time.monotonic() - started
         if isinstance(outcome, PatchError):
             report = command_report(1, wall_s, f"{outcome}\n")
@@ -192,25 +194,16 @@ async def _commit(
     plan: PatchPlan, journal: Journal | None, item: FileChange, context: ToolContext
 ) -> Committed | PatchError:
     """Write the plan and complete its item. Returns the error if nothing could be written."""
-    commit = asyncio.ensure_future(asyncio.to_thread(plan.commit, journal))
-    cancelled: asyncio.CancelledError | None = None
-    while not commit.done():
-        try:
-            await asyncio.wait([commit])
-        except asyncio.CancelledError as error:
-            # A thread cannot be stopped; it ends by itself, with everything or nothing written.
-            cancelled = error
-    failure = commit.exception()
-    if failure is None:
-        context.emit(FilesPatched(plan.changes, commit.result().number))
-        context.emit(ItemCompleted(replace(item, status="completed")))
-    else:
+    try:
+        committed = await asyncio.to_thread(plan.commit, journal)
+    except Exception as failure:
         context.emit(ItemCompleted(_failed(item, _write_code(failure), str(failure))))
-    if cancelled is not None:
-        raise cancelled
-    if failure is not None and not isinstance(failure, PatchError):
-        raise failure
-    return failure or commit.result()
+        if isinstance(failure, PatchError):
+            return failure
+        raise
+    context.emit(FilesPatched(plan.changes, committed.number))
+    context.emit(ItemCompleted(replace(item, status="completed")))
+    return committed
 
 
 def _write_code(failure: BaseException) -> str:

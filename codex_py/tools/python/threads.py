@@ -1,14 +1,16 @@
-"""Functions that may block, in threads that nobody waits for. LIGHT."""
+"""Functions that may block, in threads that nobody waits for, and work that is waited for in any case. LIGHT."""
 
 import asyncio
 import contextvars
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
 from codex_py.errors import ToolError
+
+_T = TypeVar("_T")
 
 
 async def in_thread(function: Callable[[], Any]) -> Any:
@@ -35,6 +37,20 @@ async def in_thread(function: Callable[[], Any]) -> Any:
     if error is not None:
         raise error
     return result
+
+
+async def to_its_end(work: Coroutine[Any, Any, _T]) -> _T:
+    """Await work that cannot be stopped, such as that of a thread: a cancellation waits for its end."""
+    working = asyncio.create_task(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not working.done():
+        try:
+            await asyncio.wait([working])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    return working.result()
 
 
 def failure(error: BaseException) -> ToolError:
