@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from codex_py.sandbox.child.system_calls import NUMBERS
+from codex_py.sandbox.child.system_calls import numbers_on
 
 NOBODY = 65534
 _LANDLOCK = (444, 445, 446)
@@ -44,7 +44,7 @@ def in_container(
         capabilities: whether root has any.
         user: whom it runs as; see `can_become`.
     """
-    numbers = NUMBERS[os.uname().machine]
+    numbers = numbers_on(os.uname().machine)
     refused = [numbers["unshare"]]
     refused += () if landlock else _LANDLOCK
     refused += () if asking else [numbers["seccomp"]]

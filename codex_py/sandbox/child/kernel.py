@@ -9,14 +9,14 @@ import errno
 import posix
 import sys
 
-from codex_py.sandbox.child.system_calls import NUMBERS
+from codex_py.sandbox.child.system_calls import numbers_on
 
 # By `import`, these would get types that are meant for the public modules, or none.
 _ctypes = __import__("_ctypes")
 signals = __import__("_signal")
 """The functions and numbers of `signal`, without its enumerations."""
 
-_NUMBERS = NUMBERS.get(posix.uname().machine, {})
+_NUMBERS = numbers_on(posix.uname().machine)
 
 
 class _Long(_ctypes._SimpleCData):

@@ -7,7 +7,7 @@ import errno
 import os
 
 from codex_py.sandbox.child import kernel
-from codex_py.sandbox.child.system_calls import NUMBERS
+from codex_py.sandbox.child.system_calls import numbers_on
 
 _CALL_BYTES = 80
 _RECEIVE, _ANSWER, _IS_WAITING, _GIVE = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103
@@ -87,7 +87,7 @@ class NotificationListener:
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
-        numbers = NUMBERS[os.uname().machine]
+        numbers = numbers_on(os.uname().machine)
         self._names = {number: name for name, number in numbers.items()}
 
     def next(self) -> PendingCall | None:

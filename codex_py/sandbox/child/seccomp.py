@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from codex_py.sandbox.child.supervisor import CALLS
-from codex_py.sandbox.child.system_calls import NUMBERS
+from codex_py.sandbox.child.system_calls import numbers_on
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 
@@ -98,7 +98,7 @@ def filter_program(
     """
     if machine not in _ARCHITECTURES:
         return None
-    numbers = NUMBERS[machine]
+    numbers = numbers_on(machine)
     program = [
         _instruction(_LOAD, _ARCHITECTURE),
         _instruction(_EQUAL, _ARCHITECTURES[machine], if_true=1),

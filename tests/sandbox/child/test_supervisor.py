@@ -12,7 +12,7 @@ import pytest
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.sandbox.child.seccomp import SUPERVISED_CALLS
 from codex_py.sandbox.child.supervisor import CALLS
-from codex_py.sandbox.child.system_calls import NUMBERS
+from codex_py.sandbox.child.system_calls import numbers_on
 from codex_py.sandbox.choice import PlatformSandbox
 from tests.sandbox.local_backends import BACKENDS, run_in, workspace
 from tests.support.lifeline import Lifeline
@@ -365,4 +365,4 @@ def test_a_package_is_built_beside_git(repository: Path) -> None:
 
 def test_what_is_asked_about_is_what_is_answered() -> None:
     assert set(CALLS) == {*SUPERVISED_CALLS, "open", "openat"}
-    assert set(CALLS) <= set(NUMBERS["x86_64"])
+    assert set(CALLS) <= set(numbers_on("x86_64"))
