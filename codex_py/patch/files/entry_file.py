@@ -13,6 +13,7 @@ import json
 import os
 import zlib
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -111,18 +112,18 @@ def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
     header = stream.read(header_size)
     if len(header) != header_size or zlib.crc32(header) != header_crc:
         raise ValueError("its header is damaged")
-    contents = memoryview(b"")
-    if with_contents:
-        contents = memoryview(stream.read(contents_size))
-        if len(contents) != contents_size or zlib.crc32(contents) != contents_crc:
-            raise ValueError("its contents are damaged")
+    contents = stream.read(contents_size) if with_contents else b""
+    if with_contents and (len(contents) != contents_size or zlib.crc32(contents) != contents_crc):
+        raise ValueError("its contents are damaged")
+    rest = BytesIO(contents)
     values = json.loads(header)
     changes: list[FileChange] = []
     for found in values.pop("changes"):
         change = _read_change(found, store)
         if with_contents:
-            change.old, contents = _taken(contents, found["old_size"])
-            change.new, contents = _taken(contents, found["new_size"])
+            old_size, new_size = found["old_size"], found["new_size"]
+            change.old = None if old_size is None else rest.read(old_size)
+            change.new = None if new_size is None else rest.read(new_size)
         changes.append(change)
     if _stored_bytes(changes) != stored:
         raise ValueError("its first line is damaged")
@@ -180,9 +181,3 @@ def _stored_bytes(changes: Sequence[FileChange]) -> int:
     return sum(
         change.before.size for change in changes if change.backup is Backup.STORE and change.before
     )
-
-
-def _taken(contents: memoryview, size: int | None) -> tuple[bytes | None, memoryview]:
-    if size is None:
-        return None, contents
-    return bytes(contents[:size]), contents[size:]
