@@ -22,8 +22,7 @@ from codex_py.patch.undo.copies.lives import Lives, Writer
 from codex_py.patch.undo.copies.snapshots import Snapshot, snapshots_of
 from codex_py.patch.undo.copies.store import SnapshotError
 from codex_py.patch.undo.entries import Entries
-from codex_py.patch.undo.running_turns import RunningTurn, TurnRecord, recover_turns
-from codex_py.patch.undo.turn_entry import turn_entry
+from codex_py.patch.undo.running_turns import RunningTurn, TurnRecord, recover_turns, turn_entry
 from codex_py.protocol.patched_file import PatchedFile, TreeChanges
 
 _TRY_AGAIN_S: Final = 24 * 3600

@@ -1,11 +1,13 @@
-"""The record of a running turn: `THREAD.turn` in the store of its work tree, locked by its process.
+"""The record of a running turn, `THREAD.turn` in the store of its work tree, locked by its process; and the entry that
+the journal gets at its end.
 
 If the process dies, `recover_turns` makes the entry of the turn later, from what is there then.
 """
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -14,14 +16,15 @@ from typing import Self
 from codex_py.errors import PatchError
 from codex_py.filesystem.private import lock
 from codex_py.patch.diff.turn_diff import NetChanges
-from codex_py.patch.files.change import TurnOfEntry
+from codex_py.patch.files.change import Entry, FileChange, TurnOfEntry
+from codex_py.patch.files.handles import Status
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.copies.changes import changes_between
 from codex_py.patch.undo.copies.snapshots import Snapshot, Snapshots, snapshots_of
 from codex_py.patch.undo.copies.store import SnapshotError, stores
 from codex_py.patch.undo.entries import Entries
-from codex_py.patch.undo.turn_entry import turn_entry
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.patched_file import PatchedFile
 
 
 @frozen
@@ -129,3 +132,37 @@ def _recover(home: Path, record: TurnRecord, environment: Mapping[str, str]) -> 
     turn = TurnOfEntry(record.thread_id, number, *parts, is_cut_off=True, began=record.began)
     if net.files() or turn.unkept:
         journal.record(turn_entry(net, changes.folders, turn))
+
+
+def turn_entry(net: NetChanges, folders: Sequence[str], turn: TurnOfEntry) -> Entry:
+    """The entry of a turn, for changes that are already in place.
+
+    Args:
+        net: all changes of the turn.
+        folders: that it made; those that are not there any more do not count.
+    """
+    known, unkept = list[FileChange](), dict.fromkeys(turn.unkept)
+    for file in net.files():
+        if net.is_known(file.path):
+            known.append(_change(file))
+        else:
+            unkept[str(file.path)] = None
+    # The outermost first.
+    made = sorted({folder for folder in folders if Path(folder).is_dir()})
+    return Entry(known, made=made, turn=turn._replace(unkept=tuple(unkept)))
+
+
+def _change(file: PatchedFile) -> FileChange:
+    mode = file.new_mode
+    before: Status | None = None
+    if file.old is not None:
+        old_mode = file.old_mode or stat.S_IFREG | 0o644
+        # The owner is not known. An undo by root gives the file to the owner of the folder.
+        near = next(path for path in file.path.parents if path.is_dir()).stat()
+        before = Status(0, 0, old_mode, len(file.old), 0, near.st_uid, near.st_gid)
+    is_link = mode is not None and stat.S_ISLNK(mode)
+    change = FileChange(str(file.path), str(file.path), before)
+    change.old, change.new = file.old, file.new
+    change.mode = None if mode is None or is_link else stat.S_IMODE(mode)
+    change.fate = "removed" if file.new is None else "link" if is_link else "file"
+    return change
