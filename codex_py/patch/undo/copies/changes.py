@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codex_py.patch.undo.copies.snapshots import Snapshot, usual_modes
-from codex_py.patch.undo.copies.store import Store
+from codex_py.patch.undo.copies.store import ALONE, Store
 from codex_py.protocol.patched_file import PatchedFile
 
 _Sides = list[tuple[int, str]]
@@ -60,7 +60,7 @@ def _differences(store: Store, old: Snapshot, new: Snapshot) -> tuple[dict[str, 
     found: dict[str, _Sides] = {}
     folders: list[str] = []
     words = ("diff-tree", "-r", "-t", "-z", "--no-renames", "--raw", old.tree, new.tree)
-    fields = store.names(*words, is_on_its_own=True) if old.tree != new.tree else []
+    fields = store.names(*words, variables=ALONE) if old.tree != new.tree else []
     for meta, name in zip(fields[::2], fields[1::2], strict=True):
         *modes, old_id, new_id = meta.removeprefix(":").split()[:4]
         was, now = (int(mode, 8) for mode in modes)
@@ -83,7 +83,7 @@ def _with_new_modes(
     """The files of which nothing but permission bits differ that git does not keep: the same version twice."""
     names = {name for name, _ in set(old.modes.items()) ^ set(new.modes.items())}.difference(seen)
     words = ("ls-tree", "-r", "-z", "--full-tree", new.tree)
-    lines = store.names(*words, is_on_its_own=True) if names else []
+    lines = store.names(*words, variables=ALONE) if names else []
     found: dict[str, _Sides] = {}
     for meta, _, name in (line.partition("\t") for line in lines):
         if name in names:

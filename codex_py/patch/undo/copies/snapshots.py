@@ -24,7 +24,7 @@ from codex_py.filesystem.git import git_folder
 from codex_py.filesystem.reading import read_whole
 from codex_py.patch.files.modes import permissions_by_umask
 from codex_py.patch.undo.copies.folders import folder_states, special_files
-from codex_py.patch.undo.copies.store import SnapshotError, Store
+from codex_py.patch.undo.copies.store import ALONE, SnapshotError, Store
 
 _MAX_FILE_BYTES: Final = 10 * 1024 * 1024
 _MAX_IGNORED_BYTES: Final = 1024 * 1024
@@ -245,7 +245,7 @@ class Snapshots:
                 stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
                 self.store.run("update-index", "-z", *words, "--stdin", stdin=stdin)
         words = ("write-tree", "--missing-ok")
-        return self.store.run(*words, is_on_its_own=True).decode().strip()
+        return self.store.run(*words, variables=ALONE).decode().strip()
 
     def _untracked(self, state: _State) -> dict[str, int]:
         """The files that are not in the index, with how large they may be. Brings the folders of the state up to

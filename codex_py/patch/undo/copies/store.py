@@ -45,6 +45,8 @@ protectNTFS = false
 protectHFS = false
 precomposeUnicode = false
 """
+ALONE: Final = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": ""}
+"""Without the objects of the user's repository, which trees do not need."""
 _ATTRIBUTES: Final = "* -text -eol -filter -ident -working-tree-encoding\n"
 
 
@@ -111,7 +113,7 @@ class Store:
         }
         variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = self._set_up()
         self._git = replace(git, variables={**git.variables, **variables})
-        printed = self.run("count-objects", "-v", is_on_its_own=True)
+        printed = self.run("count-objects", "-v", variables=ALONE)
         if (size := re.search(rb"^size: (\d{1,18})$", printed, re.MULTILINE)) is None:
             raise SnapshotError(f"{git.program} does not answer as git does")
         if int(size[1]) > _MAX_KB and not any(self.path.glob("*.turn")):
@@ -124,14 +126,12 @@ class Store:
         *words: str,
         stdin: bytes = b"",
         timeout_s: float = _PATIENCE_S,
-        is_on_its_own: bool = False,
         inner: str = "",
         variables: Mapping[str, str] | None = None,
     ) -> bytes:
         """The output of a git command in the work tree. Paths are literal, and never patterns.
 
         Args:
-            is_on_its_own: run without the objects of the user's repository, which trees do not need.
             inner: a folder with a repository of its own. It becomes the work tree, with an empty index.
             variables: further ones of its environment.
         """
@@ -139,13 +139,10 @@ class Store:
             with self.locked():
                 self.open()
         assert self._git is not None
-        git, root = self._git, self.root / inner
-        if is_on_its_own:
-            git = replace(git, variables={**git.variables, "GIT_ALTERNATE_OBJECT_DIRECTORIES": ""})
-        git = replace(git, variables={**git.variables, **(variables or {})})
+        root, variables = self.root / inner, {**self._git.variables, **(variables or {})}
         if inner:
-            places = {"GIT_WORK_TREE": str(root), "GIT_INDEX_FILE": str(self.path / "none")}
-            git = replace(git, variables={**git.variables, **places})
+            variables |= {"GIT_WORK_TREE": str(root), "GIT_INDEX_FILE": str(self.path / "none")}
+        git = replace(self._git, variables=variables)
         try:
             done = git.run(root, *words, stdin=stdin, timeout_s=timeout_s)
         except CodexError as error:
