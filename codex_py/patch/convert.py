@@ -151,10 +151,8 @@ def _does(section: str, change: PatchedFile, cwd: Path) -> bool:
 
 
 def _outcome(changes: list[PatchedFile]) -> dict[Path, bytes | None]:
-    outcome: dict[Path, bytes | None] = {}
-    for change in changes:
-        outcome |= {change.path: None, change.destination: change.new}
-    return outcome
+    sides = (side for c in changes for side in ((c.path, None), (c.destination, c.new)))
+    return dict(sides)
 
 
 def reversed_diff(diff: str, cwd: Path) -> str:

@@ -83,7 +83,12 @@ class Transaction:
         for change in removed:
             if change.location in gone:
                 self._set_aside(change)
-        self._make_room(early, written)
+        for folder in self._entry.obsolete:
+            if folder in early:
+                self._on_directory(self._directories.remove, folder, written)
+        for folder in self._entry.made:
+            mode = self._entry.modes.get(folder)
+            self._on_directory(partial(self._directories.make, mode=mode), folder, written)
         for change in written:
             self._write_beside(change)
         for change in written:
@@ -92,14 +97,6 @@ class Transaction:
         for change in removed:
             if change.location not in gone:
                 self._set_aside(change)
-
-    def _make_room(self, early: set[str], written: Sequence[FileChange]) -> None:
-        for folder in self._entry.obsolete:
-            if folder in early:
-                self._on_directory(self._directories.remove, folder, written)
-        for folder in self._entry.made:
-            mode = self._entry.modes.get(folder)
-            self._on_directory(partial(self._directories.make, mode=mode), folder, written)
 
     def _on_directory(
         self, act: Callable[[str], None], folder: str, written: Sequence[FileChange]

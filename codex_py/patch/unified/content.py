@@ -65,9 +65,7 @@ def added(target: Target) -> Content:
     if diff.is_binary:
         data = patched_binary(diff, b"", target.new_shown)
     mode = permissions_by_umask(0o777) if _is_executable(diff) else None
-    new = Content(data, diff.new_kind or "file", mode)
-    _refuse_nowhere(new, target)
-    return new
+    return _leading(Content(data, diff.new_kind or "file", mode), target)
 
 
 class Patcher(NamedTuple):
@@ -86,10 +84,7 @@ class Patcher(NamedTuple):
             return self._submodule(target, file)
         diff, mode = target.diff, _mode(target.diff, file, old)
         if diff.is_binary:
-            new = Content(self._binary(target, old.data), old.kind, mode)
-            if diff.operation not in REMOVING:
-                _refuse_nowhere(new, target)
-            return new
+            return _leading(Content(self._binary(target, old.data), old.kind, mode), target)
         if diff.has_crlf and b"\r\n" not in old.data:
             diff = diff.without_crlf()
         if self.strict and old.data and diff.hunks and _was_empty(diff):
@@ -116,10 +111,7 @@ class Patcher(NamedTuple):
             reject(self.findings, target, hunks, errors)
             if not self.partial or len(hunks) == len(diff.hunks) or diff.operation in REMOVING:
                 raise Rejected
-        new = Content(applied.data, old.kind, mode)
-        if diff.operation not in REMOVING:
-            _refuse_nowhere(new, target)
-        return new
+        return _leading(Content(applied.data, old.kind, mode), target)
 
     def _binary(self, target: Target, old: bytes) -> bytes:
         try:
@@ -183,11 +175,14 @@ def _refuse_kind(target: Target, kind: Kind) -> None:
         )
 
 
-def _refuse_nowhere(new: Content, target: Target) -> None:
-    if new.kind == "link" and (not new.data or b"\0" in new.data):
+def _leading(new: Content, target: Target) -> Content:
+    """The contents themselves; a `PatchError` for those of a link that leads nowhere, unless it is removed."""
+    is_nowhere = new.kind == "link" and (not new.data or b"\0" in new.data)
+    if is_nowhere and target.diff.operation not in REMOVING:
         raise target.diff.refusal(
             f"{target.new_shown}: a symbolic link cannot lead to {os.fsdecode(new.data)!r}"
         )
+    return new
 
 
 def _mode(diff: FileDiff, file: FileChange, old: Content) -> int | None:
