@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from codex_py.testing.apis import AnthropicApi, ChatApi, ResponsesApi
+from codex_py.testing.apis import APIS, RESPONSES, Api
 from codex_py.testing.reply import Part, Pause, RenderedReply, Reply
 from codex_py.testing.request import RecordedRequest
 from codex_py.testing.rules import Refusal, Rules, prefix_problem
@@ -70,12 +70,6 @@ class ScriptedModel:
         self._pauses: list[Pause] = []
         self.requests: list[RecordedRequest] = []
         self.violations: list[str] = []
-        self._responses = ResponsesApi()
-        self._apis: Sequence[ResponsesApi] = (
-            self._responses,
-            ChatApi(),
-            AnthropicApi(secret=self.secret),
-        )
         self.add(*script)
 
     def add(self, *replies: Script) -> None:
@@ -86,8 +80,8 @@ class ScriptedModel:
 
     def _reply(self, request: RecordedRequest) -> RenderedReply:
         path = request.path.partition("?")[0]
-        api = next((api for api in self._apis if path.endswith(api.path)), None)
-        errors = api or self._responses
+        api = next((api for api in APIS if path.endswith(api.path)), None)
+        errors = api or RESPONSES
         if request.method == "GET" and path.endswith("/models") and self._models["data"]:
             return RenderedReply(Reply(body=json.dumps(self._models).encode()))
         if request.method != "POST":
@@ -117,10 +111,10 @@ class ScriptedModel:
             script = answer if callable(answer) else self._rendered(answer)
         with self._lock:
             self._pauses += script.pauses
-        if api is None or (api is self._responses and _is_streamed(request)):
+        if api is None or (api is RESPONSES and _is_streamed(request)):
             return script
         try:
-            reply = api.reply(script.reply, request.body)
+            reply = api.reply(script.reply, request.body, self.secret)
         except ValueError as error:
             with self._lock:
                 self.violations.append(f"reply to request {len(self.requests)}: {error}")
@@ -128,7 +122,7 @@ class ScriptedModel:
         self._rules.answered(b"".join(part for part in reply.events if isinstance(part, bytes)))
         return RenderedReply(reply if _is_streamed(request) else whole_reply(reply, api.path))
 
-    def _problem(self, request: RecordedRequest, api: ResponsesApi | None) -> str | None:
+    def _problem(self, request: RecordedRequest, api: Api | None) -> str | None:
         if api is None or not (self._check_calls or self._check_prefix):
             return None
         try:
@@ -160,5 +154,5 @@ def _is_streamed(request: RecordedRequest) -> bool:
         return True
 
 
-def _error(api: ResponsesApi, status: int, message: str) -> RenderedReply:
+def _error(api: Api, status: int, message: str) -> RenderedReply:
     return RenderedReply(Reply(status=status, body=api.error(status, message)))
