@@ -23,7 +23,7 @@ class UserCommands:
 
     async def run(self, session: Session, command: Script, how: CommandOptions) -> CommandResult:
         """See `Thread.run_command`."""
-        from codex_py.process.bounded import ProgramRunner  # 2 ms
+        from codex_py.process.piped import ProgramRunner  # 2 ms
 
         self._runner = runner = self._runner or ProgramRunner()
         started = self._tools.tools().confined if how["sandboxed"] else self._outside

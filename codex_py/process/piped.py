@@ -10,12 +10,14 @@ from typing import IO
 
 from codex_py.process.child import is_set_within
 from codex_py.process.guardian import Guardian
+from codex_py.process.output import HeadTailBuffer
 
 _STDERR_BYTES = 16 * 1024
 # The time that a server gets to save its state when its input is closed, and again after SIGTERM.
 _CLOSE_GRACE_S = 0.2
 _TERM_GRACE_S = 0.2
 _KILL_WAIT_S = 1.0
+_READ_BYTES = 64 * 1024
 
 
 class PipedProcess:
@@ -97,7 +99,7 @@ class PipedProcess:
     def _read_stderr(self) -> None:
         if self._errors.closed:
             return
-        while data := self._errors.read(65536):
+        while data := self._errors.read(_READ_BYTES):
             self._stderr += data
             del self._stderr[:-_STDERR_BYTES]
         # None where nothing is there now.
@@ -108,3 +110,48 @@ class PipedProcess:
         if not self._errors.closed:
             self._loop.remove_reader(self._errors.fileno())
             self._errors.close()
+
+
+class ProgramRunner:
+    """Runs programs to their end, bounded in time and output."""
+
+    def __init__(self) -> None:
+        self._guardian = Guardian()
+        """If this program is killed, it kills what runs."""
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str],
+        stdin: bytes,
+        timeout_s: float,
+        max_output_bytes: int,
+    ) -> tuple[int | None, str, str]:
+        """The exit code, None after the time-out, and what was written to standard output and error. Nothing is left
+        running.
+
+        Raises:
+            OSError, ValueError: the program cannot be started.
+        """
+        stdout, exit_code = HeadTailBuffer(max_output_bytes), None
+        process = PipedProcess(self._guardian, argv, cwd=cwd, environment=environment)
+        try:
+            async with asyncio.timeout(timeout_s):
+                reader, writer = await process.streams(max_line_bytes=_READ_BYTES)
+                # Sent in the background, so that a program may exit without reading it.
+                writer.write(stdin)
+                writer.write_eof()
+                while data := await reader.read(_READ_BYTES):
+                    stdout.append(data)
+                await process.exited.wait()
+            exit_code = process.exit_code
+        except TimeoutError:
+            pass
+        finally:
+            await process.stop()
+        return exit_code, stdout.text(), process.stderr_tail()
+
+    def close(self) -> None:
+        self._guardian.close()

@@ -24,8 +24,8 @@ from codex_py.config.config import Config
 from codex_py.errors import CodexError, ExitCode
 from codex_py.filesystem.reading import read_whole
 from codex_py.model.known_models import Price
-from codex_py.process.bounded import ProgramRunner
 from codex_py.process.guardian import Guardian
+from codex_py.process.piped import ProgramRunner
 from codex_py.protocol.stream import Usage
 
 _READ_EVERY_S: Final = 0.2
