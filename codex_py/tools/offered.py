@@ -56,13 +56,8 @@ def tool_specs(
         web_search: the fields of the server's own search tool; None leaves it out.
     """
     commands = {name for family in _FAMILIES.values() for name in family}
-    left_out = {
-        *left_out,
-        *RESOURCE_TOOLS,
-        TOOL_SEARCH,
-        *AGENT_TOOLS,
-        *(commands - {*_FAMILIES[shell]}),
-    }
+    others = commands - {*_FAMILIES[shell]}
+    left_out = {*left_out, *others, *RESOURCE_TOOLS, TOOL_SEARCH, *AGENT_TOOLS}
     specs = [
         _spec(name, freeform_patch=freeform_patch, login=login)
         for name in _schemas()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from codex_py.errors import ToolError
@@ -42,29 +43,19 @@ class RequestUserInputParams(ToolParams):
     questions: tuple[Question, ...]
 
 
+@dataclass(eq=False)
 class RequestUserInput(ShownAsServerCall):
-    """
-    Args:
-        asker: see `Elicitation.server`.
-        unavailable: says why nobody can be asked now; None if somebody can.
-        abort: ends the turn; called if the user dismisses the questions.
-    """
-
     name = "request_user_input"
     params = RequestUserInputParams
     parallel = False
 
-    def __init__(
-        self,
-        elicitor: Elicitor,
-        asker: str = "codex-py",
-        unavailable: Callable[[], str | None] = lambda: None,
-        abort: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._elicitor = elicitor
-        self._asker = asker
-        self._unavailable = unavailable
-        self._abort = abort
+    elicitor: Elicitor
+    asker: str = "codex-py"
+    """See `Elicitation.server`."""
+    unavailable: Callable[[], str | None] = lambda: None
+    """Says why nobody can be asked now; None if somebody can."""
+    abort: Callable[[], None] = lambda: None
+    """Ends the turn; called if the user dismisses the questions."""
 
     async def run(self, params: RequestUserInputParams, context: ToolContext) -> ToolOutput:
         """Ask, without a deadline. A question that is not answered has no answers in the output.
@@ -72,7 +63,7 @@ class RequestUserInput(ShownAsServerCall):
         Raises:
             ToolError: the user dismissed the questions, which ends the turn.
         """
-        if (why := self._unavailable()) is not None:
+        if (why := self.unavailable()) is not None:
             return ToolOutput(why, success=False)
         if not all(each.options for each in params.questions):
             return ToolOutput(_NO_OPTIONS, success=False)
@@ -85,10 +76,10 @@ class RequestUserInput(ShownAsServerCall):
 
     async def _answers(self, questions: Sequence[UserQuestion]) -> Mapping[str, Any]:
         asked = "\n".join(each.question for each in questions)
-        form = Elicitation(self._asker, asked, _form(questions), questions=tuple(questions))
-        answer = await self._elicitor.elicit(form)
+        form = Elicitation(self.asker, asked, _form(questions), questions=tuple(questions))
+        answer = await self.elicitor.elicit(form)
         if answer.action == "cancel":
-            self._abort()
+            self.abort()
             raise ToolError("the user dismissed the questions", code="Canceled")
         if answer.action == "decline":
             return {}

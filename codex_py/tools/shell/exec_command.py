@@ -3,7 +3,7 @@
 import os
 import secrets
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Annotated, Any, TypeAlias
 
@@ -81,6 +81,7 @@ class WriteStdinParams(ToolParams):
     max_output_tokens: OutputLimit = None
 
 
+@dataclass(eq=False)
 class WriteStdin:
     """Types into a session of `exec_command`, or only waits for its next output.
 
@@ -88,17 +89,16 @@ class WriteStdin:
     """
 
     name = "write_stdin"
-    params: type[Any] = WriteStdinParams
+    params = WriteStdinParams
     parallel = True
 
-    def __init__(self, sessions: ProcessSessions, *, max_poll_ms: int = _MAX_POLL_MS) -> None:
-        """`max_poll_ms`: the longest wait of a call that writes nothing."""
-        self._sessions = sessions
-        self._max_poll_ms = max_poll_ms
+    sessions: ProcessSessions
+    max_poll_ms: int = _MAX_POLL_MS
+    """The longest wait of a call that writes nothing."""
 
     async def run(self, params: WriteStdinParams, context: ToolContext) -> ToolOutput:
         started = time.monotonic()
-        if (process := self._sessions.find(params.session_id)) is None:
+        if (process := self.sessions.find(params.session_id)) is None:
             raise ToolError(
                 f"write_stdin failed: Unknown process id {params.session_id}", code="ESRCH"
             )
@@ -107,11 +107,11 @@ class WriteStdin:
             _write(process, params.chars)
             wait_ms = min(max(wait_ms, _MIN_YIELD_MS), _MAX_YIELD_MS)
         else:
-            wait_ms = min(max(wait_ms, _MIN_POLL_MS), self._max_poll_ms)
+            wait_ms = min(max(wait_ms, _MIN_POLL_MS), self.max_poll_ms)
         await process.wait(wait_ms / 1000)
         session_id: int | None = params.session_id
         if process.finished.is_set():
-            self._sessions.forget(params.session_id)
+            self.sessions.forget(params.session_id)
             session_id = None
         return _report(process, session_id, started, params.max_output_tokens, context)
 
