@@ -100,10 +100,6 @@ _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 EFFORTS = ("none", "minimal", *_EFFORTS, "ultra")
 """Those that one or another model of the catalogue knows."""
 
-_UNKNOWN = ModelInfo(
-    slug="", default_reasoning_effort=None, freeform_apply_patch=False, known=False
-)
-
 
 def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
     """The entry with the longest slug that this one begins with, one `namespace/` aside.
@@ -122,7 +118,9 @@ def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
             return replace(max(fitting, key=lambda entry: len(entry.slug)), slug=slug)
     other = known_model(slug)
     if other is None or other.window is None:
-        return replace(_UNKNOWN, slug=slug)
+        return ModelInfo(
+            slug=slug, default_reasoning_effort=None, freeform_apply_patch=False, known=False
+        )
     return ModelInfo(
         slug=slug,
         context_window=other.window,

@@ -159,7 +159,9 @@ class Dialogue:
     def _take(self, item: JsonObject) -> None:
         kind = item.get("type", "message")
         if kind == "message" and item.get("role") != "assistant":
-            self._tell(Told(str(item.get("role")), self._parts(item.get("content"))))
+            told = Told(str(item.get("role")), self._parts(item.get("content")))
+            if told.parts:
+                (self._turns if self._open_turn() is None else self._waiting).append(told)
         elif kind in _OUTPUTS:
             self._answer(item)
         elif (block := self._block(kind, item)) is not None:
@@ -171,10 +173,6 @@ class Dialogue:
                 turn.results.append(None)
                 block = replace(block, call_id=fitting)
             turn.blocks.append(block)
-
-    def _tell(self, told: Told) -> None:
-        if told.parts:
-            (self._waiting if self._open_turn() is not None else self._turns).append(told)
 
     def _answer(self, item: JsonObject) -> None:
         turn = self._open_turn()

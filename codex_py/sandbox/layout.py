@@ -116,7 +116,9 @@ def layout(
     roots: Roots, own: Iterable[Path], *, offline: bool, hidden: tuple[Path, ...] = ()
 ) -> Layout:
     """The view of a command that starts now. `own`: further paths that stay read-only, such as this program's."""
-    writable = [root for root in roots.all if _is_still(root)]
+    # A root that has become a link, or went away, counts no more.
+    still = (root for root in roots.all if os.path.realpath(root) == str(root))
+    writable = [root for root in still if root.is_dir()]
     named = [path for path in roots.protected_names if _is_in(path.parent, writable)]
     links = [path for path in named if path.is_symlink()]
     led_to = dict.fromkeys(Path(os.path.realpath(path)) for path in (*named, *own))
@@ -165,10 +167,6 @@ def _first_missing(path: str, stay: Sequence[Path]) -> Path | None:
     while not os.path.lexists(found):
         missing, found = found, found.parent
     return found if found not in stay and is_empty_folder(found) else missing
-
-
-def _is_still(root: Path) -> bool:
-    return os.path.realpath(root) == str(root) and root.is_dir()
 
 
 def _is_in(path: Path, folders: Iterable[Path]) -> bool:

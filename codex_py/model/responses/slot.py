@@ -112,7 +112,11 @@ class Slot:
             case "delta":
                 delta = text_field(event, "delta")
                 part.append(delta)
-                return self._shown(text, well_formed(delta), part.index)
+                if text.shown is OutputTextDelta:
+                    return OutputTextDelta(self.index, well_formed(delta))
+                if text.shown is ReasoningDelta:
+                    raw = text.field == "content"
+                    return ReasoningDelta(self.index, well_formed(delta), part.index, raw=raw)
             case "added":
                 part.announce(fields)
             case "annotated":
@@ -122,13 +126,6 @@ class Slot:
                 part.finish(text_field(event, key) if text.kind else part_text(fields), fields)
                 if (name := text_field(event, "name")) and self.kind in CALLS:
                     self.announced.setdefault("name", name)
-        return None
-
-    def _shown(self, text: TextEvent, delta: str, part: int) -> ResponseEvent | None:
-        if text.shown is OutputTextDelta:
-            return OutputTextDelta(self.index, delta)
-        if text.shown is ReasoningDelta:
-            return ReasoningDelta(self.index, delta, part, raw=text.field == "content")
         return None
 
     def _part(self, field: str, index: int | None, kind: str, *, opens: bool = False) -> Part:

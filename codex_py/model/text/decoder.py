@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from html import unescape
@@ -15,7 +15,6 @@ from codex_py.protocol import stream
 from codex_py.protocol.ids import new_call_id
 from codex_py.protocol.items import Message, ResponseItem, parse_item
 from codex_py.protocol.json_fields import JsonObject
-from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import message_texts
 
 _PLACES = 1_000
@@ -128,17 +127,15 @@ class TextToolsDecoder:
     @cached_property
     def _told(self) -> str:
         """The texts of the history that the model has not written."""
-        return _plain("\n".join(_told(self._history)))
+        texts: list[str] = []
+        for item in self._history:
+            data: JsonObject = json.loads(item)
+            if data.get("role") in {"user", "developer", "system"}:
+                texts += message_texts(data.get("content"))
+            texts += message_texts(data.get("output"))
+        return _plain("\n".join(texts))
 
 
 def _plain(text: str) -> str:
     """A text without spacing and the escapes of JSON and HTML, which a model leaves out when it quotes."""
     return _SPACING.sub("", unescape(_ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)))
-
-
-def _told(history: Sequence[EncodedItem]) -> Iterator[str]:
-    for item in history:
-        data: JsonObject = json.loads(item)
-        if data.get("role") in {"user", "developer", "system"}:
-            yield from message_texts(data.get("content"))
-        yield from message_texts(data.get("output"))

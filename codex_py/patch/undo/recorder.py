@@ -307,7 +307,11 @@ class TurnRecorder:
             files = self._net.files()
             # Of patches that cancel out nothing is left, and none of them is to be undone alone.
             if is_kept and (files or self._unkept or self._patches):
-                number = self._number(prompts, is_new=is_new)
+                if self._last_number is None:
+                    entries = Entries(self._journal)
+                    self._last_number = entries.last_turn_number(self._thread_id)
+                # After a compaction there are fewer prompts than turns.
+                number = max(prompts, self._last_number + is_new, 1)
                 turn = self._turn(number, {str(file.path) for file in files})
                 self._journal.record(turn_entry(self._net, self._folders, turn))
                 self._last_number = number
@@ -328,12 +332,6 @@ class TurnRecorder:
             of_others=tuple(path for path in self._of_others if path not in changed),
             switched=self._switched or (),
         )
-
-    def _number(self, prompts: int, *, is_new: bool) -> int:
-        if self._last_number is None:
-            self._last_number = Entries(self._journal).last_turn_number(self._thread_id)
-        # After a compaction there are fewer prompts than turns.
-        return max(prompts, self._last_number + is_new, 1)
 
 
 def undo_problem(home: Path, cwd: Path, environment: Mapping[str, str]) -> str | None:

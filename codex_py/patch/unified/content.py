@@ -87,7 +87,8 @@ class Patcher(NamedTuple):
             return _leading(Content(self._binary(target, old.data), old.kind, mode), target)
         if diff.has_crlf and b"\r\n" not in old.data:
             diff = diff.without_crlf()
-        if self.strict and old.data and diff.hunks and _was_empty(diff):
+        was_empty = diff.old_blob and any(b.startswith(diff.old_blob) for b in _EMPTY_BLOBS)
+        if self.strict and old.data and diff.hunks and was_empty:
             # Without context, its one hunk would fit any file.
             raise PatchError(
                 f"{target.old}: the patch is for an empty file, which it is not", kind="match"
@@ -198,8 +199,3 @@ def _mode(diff: FileDiff, file: FileChange, old: Content) -> int | None:
 
 def _is_executable(diff: FileDiff) -> bool:
     return diff.new_kind == "file" and bool((diff.new_mode or 0) & 0o111)
-
-
-def _was_empty(diff: FileDiff) -> bool:
-    name = diff.old_blob
-    return bool(name) and any(blob.startswith(name) for blob in _EMPTY_BLOBS)

@@ -132,8 +132,12 @@ def drop_capabilities(*, for_good: bool = True) -> None:
                 # This kernel has no more, or this user may not.
                 break
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
-    kept = 1 << CAP_DAC_OVERRIDE if posix.geteuid() == 0 and _may_keep() else 0
-    system_call("capset", words(4, _CAPABILITY_VERSION_3, 0), words(4, kept, kept, 0, 0, 0, 0))
+    kept, header = 0, words(4, _CAPABILITY_VERSION_3, 0)
+    if posix.geteuid() == 0:
+        held = bytearray(24)
+        system_call("capget", header, held)
+        kept = int.from_bytes(held[4:8], "little") & 1 << CAP_DAC_OVERRIDE
+    system_call("capset", header, words(4, kept, kept, 0, 0, 0, 0))
 
 
 def set_filter(instructions: bytes) -> None:
@@ -156,13 +160,6 @@ def set_notifying_filter(instructions: bytes) -> int:
         return system_call("seccomp", _SET_MODE_FILTER, flags, _program(data))
     except OSError:
         return system_call("seccomp", _SET_MODE_FILTER, _NEW_LISTENER, _program(data))
-
-
-def _may_keep() -> bool:
-    held = bytearray(24)
-    system_call("capget", words(4, _CAPABILITY_VERSION_3, 0), held)
-    permitted = int.from_bytes(held[4:8], "little")
-    return bool(permitted & 1 << CAP_DAC_OVERRIDE)
 
 
 def _program(instructions: bytearray) -> bytes:
