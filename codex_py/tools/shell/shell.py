@@ -1,6 +1,5 @@
 """`shell`, `shell_command` and `local_shell`: commands that end within the call that started them."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any, TypeAlias
 
 from codex_py.errors import ToolError
@@ -48,9 +47,11 @@ class LocalShellParams(TimedCommandParams):
 
 
 class _TimedCommand(CommandTool):
-    async def _run(
-        self, argv: Sequence[str], params: TimedCommandParams, context: ToolContext
-    ) -> ToolOutput:
+    async def run(self, params: Any, context: ToolContext) -> ToolOutput:
+        """Run an argv, or a line of text in a shell."""
+        argv: list[str] | str = params.command
+        if isinstance(argv, str):
+            argv = self._in_shell(argv, getattr(params, "login", None))
         if not argv:
             raise ToolError("command args are empty", code="InvalidArgs")
         if params.timeout_ms < 0:
@@ -83,32 +84,17 @@ class _TimedCommand(CommandTool):
 
 
 class Shell(_TimedCommand):
-    """Runs an argv."""
-
     name = "shell"
     params: type[Any] = ShellParams
 
-    async def run(self, params: ShellParams, context: ToolContext) -> ToolOutput:
-        command = params.command
-        argv = self._in_shell(command) if isinstance(command, str) else command
-        return await self._run(argv, params, context)
-
 
 class ShellCommand(_TimedCommand):
-    """Runs a line of text in the user's shell."""
-
     name = "shell_command"
     params: type[Any] = ShellCommandParams
 
-    async def run(self, params: ShellCommandParams, context: ToolContext) -> ToolOutput:
-        return await self._run(self._in_shell(params.command, params.login), params, context)
-
 
 class LocalShell(_TimedCommand):
-    """Runs the argv of a `local_shell_call`, a type of item of the Responses API."""
+    """For a `local_shell_call`, a type of item of the Responses API."""
 
     name = "local_shell"
     params: type[Any] = LocalShellParams
-
-    async def run(self, params: LocalShellParams, context: ToolContext) -> ToolOutput:
-        return await self._run(params.command, params, context)
