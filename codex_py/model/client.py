@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from typing import NoReturn
 
 import httpx
 
@@ -224,13 +225,8 @@ class UnavailableClient:
     def __init__(self, error: ModelError) -> None:
         self.error = error
 
-    @asynccontextmanager
-    async def stream(
-        self,
-        prompt: Prompt,  # noqa: ARG002 - named by the Protocol
-    ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+    def stream(self, prompt: Prompt) -> NoReturn:  # noqa: ARG002 - named by the Protocol
         raise self.error
-        yield  # pragma: no cover - makes this a context manager
 
     async def aclose(self) -> None:
         pass

@@ -16,6 +16,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -108,40 +109,35 @@ class RecordingTransport(httpx.AsyncBaseTransport):
         return f"{self._path}: the tape cannot be written: {error.strerror}"
 
 
+@dataclass(eq=False)
 class _RecordedStream(httpx.AsyncByteStream):
-    def __init__(
-        self,
-        response: httpx.Response,
-        exchange: dict[str, Any],
-        write: Callable[[dict[str, Any]], None],
-    ) -> None:
-        self._response = response
-        self._exchange = exchange
-        self._write = write
-        self._error: str | None = "closed before its end"
-        self._is_written = False
+    response: httpx.Response
+    exchange: dict[str, Any]
+    write: Callable[[dict[str, Any]], None]
+    error: str | None = "closed before its end"
+    is_written: bool = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        pieces: list[str] = self._exchange["response"]["body"]
+        pieces: list[str] = self.exchange["response"]["body"]
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         try:
-            async for piece in cast("httpx.AsyncByteStream", self._response.stream):
+            async for piece in cast("httpx.AsyncByteStream", self.response.stream):
                 if text := decoder.decode(piece):
                     pieces.append(text)
                 yield piece
         except httpx.TransportError as error:
-            self._error = str(error) or type(error).__name__
+            self.error = str(error) or type(error).__name__
             raise
         if text := decoder.decode(b"", final=True):
             pieces.append(text)
-        self._error = None
+        self.error = None
 
     async def aclose(self) -> None:
-        if not self._is_written:
-            self._is_written = True
-            broken = {} if self._error is None else {"error": self._error}
-            self._write({**self._exchange, **broken})
-        await self._response.aclose()
+        if not self.is_written:
+            self.is_written = True
+            broken = {} if self.error is None else {"error": self.error}
+            self.write({**self.exchange, **broken})
+        await self.response.aclose()
 
 
 class ReplayTransport(httpx.AsyncBaseTransport):
@@ -184,18 +180,18 @@ class ReplayTransport(httpx.AsyncBaseTransport):
         )
 
 
+@dataclass(eq=False)
 class _ReplayedStream(httpx.AsyncByteStream):
-    def __init__(self, pieces: list[str], error: str | None) -> None:
-        self._pieces = pieces
-        self._error = error
+    pieces: list[str]
+    error: str | None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self._pieces:
+        for piece in self.pieces:
             # As over a wire, others get their turn between two pieces.
             await asyncio.sleep(0)
             yield piece.encode("utf-8", "replace")
-        if self._error is not None:
-            raise httpx.ReadError(self._error)
+        if self.error is not None:
+            raise httpx.ReadError(self.error)
 
 
 async def _request_data(request: httpx.Request) -> dict[str, Any]:
