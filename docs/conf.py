@@ -5,7 +5,9 @@ from codex_py.version import __version__
 project = "codex_py"
 author = "codex_py contributors"
 release = __version__
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
 html_theme = "furo"
 html_title = f"codex_py {release}"
 html_copy_source = False

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import codex_py
 from codex_py.cli.commands import find_command, help_text
 from codex_py.testing import RecordedRequest, ev_completed, ev_created, ev_function_call, ev_message
 from tests.support.server import ScriptedServer
@@ -167,6 +168,12 @@ def leads_somewhere(page: Path, link: str) -> bool:
 
 def anchor_of(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def test_the_reference_of_the_library_has_every_public_name() -> None:
+    page = (DOCS / "library-reference.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\.\. auto\w+:: codex_py\.(\w+)$", page, re.MULTILINE)
+    assert sorted([*listed, "__version__"]) == sorted(codex_py.__all__)
 
 
 def test_the_index_lists_every_page() -> None:
