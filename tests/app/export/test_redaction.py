@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.app.export.redaction import Redactor
-from codex_py.commands.sessions.portable_export import map_strings, marks_to_paths, paths_to_marks
+from codex_py.commands.sessions.portable import map_strings, marks_to_paths, paths_to_marks
 
 PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n-----END OPENSSH PRIVATE KEY-----"
 
