@@ -165,7 +165,7 @@ COMMANDS = (
         "Print what is known of models, and the next request",
         members={
             "models": "commands.providers.run:run_catalogue",
-            "prompt-input": "commands.debug.run",
+            "prompt-input": "commands.debug",
         },
     ),
     Command(

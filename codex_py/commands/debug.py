@@ -1,27 +1,64 @@
-"""Builds the next request of a session. Nothing is sent, and no session file is written or changed."""
+"""`codex-py debug prompt-input`: the next request of a session. Nothing is sent, and no session file is written or
+changed."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import httpx
 
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import open_session
+from codex_py.app.settings import configured_choices
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.configuration import read_config
+from codex_py.command_line.parser import CommandParser, given
 from codex_py.config.config import Config
-from codex_py.errors import CodexError
+from codex_py.errors import CodexError, UsageError
 from codex_py.protocol.event_items import ErrorItem
 from codex_py.protocol.events import Event, ItemCompleted
 from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import prompt_of
 from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
-from codex_py.streams.standard import tell
+from codex_py.streams.standard import print_json, tell
 
+_OPTIONS: Final = {"overrides", "model", "profile", "sandbox", "cd", "image", "last", "plan"}
 _NO_PROMPT = "There is no prompt."
+
+
+def run_prompt_input(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print the input of the next request, or its whole body; the exit code."""
+    parser = CommandParser(Arguments, only=_OPTIONS)
+    parser.add_argument("--resume")
+    parser.add_argument("--body", action="store_true")
+    parser.add_argument("prompt", nargs="?")
+    options = given(parser.parse_args(list(argv)))
+    resume, body = options.pop("resume", None), options.pop("body")
+    prompt: str | None = options.pop("prompt", None)
+    if body and not prompt:
+        raise UsageError("--body needs a prompt: without one, there is no next request")
+    arguments = Arguments(**options)
+    config = read_config(arguments, environment)
+    target = SessionOptions(
+        resume=resume,
+        resume_last=arguments.last,
+        choices=replace(configured_choices(config, ()), mode="plan") if arguments.plan else None,
+    )
+    request = next_request(
+        config,
+        target,
+        prompt,
+        images=[Path(name).absolute() for name in arguments.image],
+        environment=environment,
+        starts_servers=body,
+    )
+    seen, sent = asyncio.run(request)
+    return print_json(sent if body else seen, indent=2, ensure_ascii=False)
 
 
 async def next_request(
