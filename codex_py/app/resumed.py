@@ -18,9 +18,8 @@ from codex_py.core.thread_log import ThreadState
 from codex_py.errors import ExitCode, SessionError
 from codex_py.protocol.ids import is_thread_id, new_thread_id
 from codex_py.protocol.settings import TurnSettings
-from codex_py.rollout.conversation import read_conversation
 from codex_py.rollout.index import thread_names
-from codex_py.rollout.reader import StoredSession, read_session
+from codex_py.rollout.reader import StoredSession, read_conversation, read_session
 from codex_py.rollout.records import read_meta, token_count
 from codex_py.rollout.writer import RolloutWriter, must_be_unused
 

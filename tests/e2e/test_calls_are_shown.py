@@ -8,7 +8,7 @@ import pytest
 
 from codex_py.app.thread import thread_items
 from codex_py.protocol.event_items import ThreadItem
-from codex_py.rollout.conversation import read_conversation
+from codex_py.rollout.reader import read_conversation
 from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
 from tests.support.program import Workplace, jsonl, run_codex_py
 from tests.support.server import ScriptedServer

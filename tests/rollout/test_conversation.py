@@ -1,7 +1,7 @@
 import json
 from pathlib import Path
 
-from codex_py.rollout.conversation import read_conversation
+from codex_py.rollout.reader import read_conversation
 from tests.rollout.builders import assistant, meta, record, session_file, user
 
 

@@ -7,9 +7,9 @@ from codex_py.app.thread import thread_items
 from codex_py.protocol.event_items import ThreadItem, UserMessage
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.stream import Usage
-from codex_py.rollout.conversation import read_conversation
 from codex_py.rollout.details import read_details
 from codex_py.rollout.index import thread_names
+from codex_py.rollout.reader import read_conversation
 from codex_py.rollout.records import home_of, read_meta
 
 _LONGEST_TITLE = 80

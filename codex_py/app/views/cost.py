@@ -8,7 +8,7 @@ from typing import Any
 from codex_py.app.prices import price_of, unknown_price
 from codex_py.config.config import Config
 from codex_py.protocol.stream import Usage
-from codex_py.rollout.usage import LargeOutput, SessionUsage, UsageRow
+from codex_py.rollout.details import LargeOutput, SessionUsage, UsageRow
 from codex_py.streams.plain_text import cut
 from codex_py.streams.terminal import aligned, on_one_line, printable
 

@@ -18,12 +18,11 @@ from codex_py.command_line.subcommand import command_config, command_parser, pri
 from codex_py.errors import SessionError, UsageError
 from codex_py.protocol.ids import is_thread_id
 from codex_py.rollout.archive import archive, delete, unarchive
-from codex_py.rollout.conversation import read_conversation
-from codex_py.rollout.details import read_details
+from codex_py.rollout.details import read_details, read_session_usage
 from codex_py.rollout.index import find_session, recent_sessions, thread_names, why_none
 from codex_py.rollout.listing import SessionSummary, list_sessions, search_sessions
+from codex_py.rollout.reader import read_conversation
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, read_meta, thread_id_of
-from codex_py.rollout.usage import read_session_usage
 from codex_py.streams.plain_text import cut
 from codex_py.streams.standard import OutputStream, print_json, print_out
 from codex_py.streams.terminal import on_one_line, printable

@@ -15,9 +15,9 @@ from codex_py.frontends.app_server.items import shown_item, turn_data
 from codex_py.frontends.app_server.params import ThreadList
 from codex_py.protocol.messages import EncodedItem, decode_json
 from codex_py.protocol.prompts import user_prompt
-from codex_py.rollout.conversation import read_conversation
 from codex_py.rollout.index import find_session, recent_sessions, thread_names
 from codex_py.rollout.listing import beginning
+from codex_py.rollout.reader import read_conversation
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, SessionMeta, read_meta
 from codex_py.version import __version__
 

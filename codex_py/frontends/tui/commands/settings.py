@@ -23,7 +23,7 @@ from codex_py.frontends.tui.picker import Picker
 from codex_py.frontends.tui.theme import terminal_theme
 from codex_py.protocol.mcp import McpServers, McpServerStatus
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
-from codex_py.rollout.usage import SessionUsage, UsageRow, read_session_usage
+from codex_py.rollout.details import SessionUsage, UsageRow, read_session_usage
 from codex_py.streams.terminal import aligned, printable
 from codex_py.streams.times import duration
 
