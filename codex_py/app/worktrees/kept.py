@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -21,16 +20,18 @@ class KeptWorktree:
     name: str
     """The name of its folder in `worktrees`."""
     path: Path
-    state: Literal["clean", "changed", "broken"]
-    """Broken: its repository does not know it, for instance because a kill ended the making of it."""
-    tree: Worktree | None
-    """None if it is broken."""
-    commit: str
-    """The one that is checked out; empty if it is broken."""
     sessions: tuple[str, ...]
     """The ids of those that ran in it, the newest first."""
+    tree: Worktree | None = None
+    """None if it is broken: its repository does not know it, for instance because a kill ended the making of it."""
+    commit: str = ""
+    """The one that is checked out; empty if it is broken."""
     unsaved: str = ""
     """What is in it and nowhere else, see `Worktree.unsaved`."""
+
+    @property
+    def state(self) -> Literal["clean", "changed", "broken"]:
+        return "broken" if self.tree is None else "changed" if self.unsaved else "clean"
 
 
 def kept_worktrees(home: Path, environment: Mapping[str, str]) -> list[KeptWorktree]:
@@ -44,14 +45,12 @@ def kept_worktrees(home: Path, environment: Mapping[str, str]) -> list[KeptWorkt
     found: list[KeptWorktree] = []
     for name, path in _folders(parent):
         ids = tuple(dict.fromkeys(sessions.get(path, ())))
-        kept = KeptWorktree(name, path, "broken", None, "", ids)
+        kept = KeptWorktree(name, path, ids)
         # The error of git for a broken worktree does not help the user.
         with suppress(CodexError):
             if (tree := find_worktree(path, home, environment)) is not None:
                 commit = tree.git.output(path, "rev-parse", "HEAD")
-                unsaved = tree.unsaved()
-                state = "changed" if unsaved else "clean"
-                kept = replace(kept, tree=tree, state=state, commit=commit, unsaved=unsaved)
+                kept = KeptWorktree(name, path, ids, tree, commit, tree.unsaved())
         found.append(kept)
     return found
 

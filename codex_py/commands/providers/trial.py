@@ -61,7 +61,7 @@ _TOOLS = _Check(
     "What is the weather in Oslo?",
     {"tools": [_WEATHER]},
 )
-_WITH_TOOLS = (
+_OTHERS = (
     _Check(
         "parallel calls",
         lambda answer: _cities(answer) > 1,
@@ -83,8 +83,6 @@ _WITH_TOOLS = (
         "Say hello.",
         {"tools": [_WEATHER, _NOTE], "tool_choice": ToolChoice("required", (_WEATHER.name,))},
     ),
-)
-_WITHOUT_TOOLS = (
     _Check(
         "images",
         lambda answer: "red" in answer.text.lower(),
@@ -116,7 +114,7 @@ async def tried(
         findings = [_streaming(answer)]
         tools = await _found(client, model, _TOOLS)
         findings.append(tools)
-        checks = (*_WITH_TOOLS, *_WITHOUT_TOOLS) if tools.works else _WITHOUT_TOOLS
+        checks = [each for each in _OTHERS if tools.works or "tools" not in each.request]
         findings += [await _found(client, model, check) for check in checks]
         if tools.works is False and provider.profile.tools == "native":
             as_text = replace(provider, profile=replace(provider.profile, tools="text"))
