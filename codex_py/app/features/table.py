@@ -72,7 +72,7 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], str]] = (
     ),
     (lambda _: True, "codex_py.app.features.tool_choice:ToolChoices"),
     # Outside of everything that changes files: it sees what a hook rewrote, and nothing of what a hook refused.
-    (lambda setup: has_hooks(setup.config), "codex_py.app.features.hooks:HooksFeature"),
+    (lambda setup: has_hooks(setup.config), "codex_py.app.features.hooks.feature:HooksFeature"),
     # Behind the hooks, which decide about an approval first.
     (
         lambda setup: setup.config.values.get("approvals_reviewer", "user") != "user",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.app.features.hooks import HooksFeature
+from codex_py.app.features.hooks.feature import HooksFeature
 from codex_py.app.options import SessionOptions
 from codex_py.config.config import load_config
 from codex_py.config.hooks import find_hooks, trust
