@@ -83,13 +83,16 @@ class LoginFlow:
     async def log_in(self) -> Login:
         """Let the user log in; returns the login to store. Raises a `LoginError` if that failed."""
         name = f"MCP server `{self.server}`"
+        http = bounded_client(
+            _REQUEST_TIMEOUT_S, on_request=self._check_server, on_response=self._check_challenge
+        )
+        headers = {"accept": "application/json, text/event-stream", **self.headers}
+        # A ping is harmless, starts no session, and every server knows it.
+        ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        login = http.stream("POST", self.url, json=ping, headers=headers, auth=self._provider)
         try:
-            async with bounded_client(
-                _REQUEST_TIMEOUT_S,
-                on_request=self._check_request,
-                on_response=self._check_challenge,
-            ) as client:
-                status = await self._status(client)
+            async with http, login as response:
+                status = response.status_code
         except OAuthFlowError as error:
             raise LoginError(f"could not log in to `{self.server}`: {_brief(error)}") from error
         except (ValidationError, OverflowError) as error:
@@ -105,20 +108,7 @@ class LoginFlow:
             raise LoginError(f"{name} does not take the login that it gave")
         return login
 
-    async def _status(self, client: httpx2.AsyncClient) -> int:
-        """Send a request that needs the login; returns its status."""
-        headers = {"accept": "application/json, text/event-stream", **self.headers}
-        # A ping is harmless, starts no session, and every server knows it.
-        ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-        async with client.stream(
-            "POST", self.url, json=ping, headers=headers, auth=self._provider
-        ) as response:
-            return response.status_code
-
-    async def _check_request(self, _: httpx2.Request) -> None:
-        self._check_server()
-
-    def _check_server(self) -> None:
+    async def _check_server(self, _: httpx2.Request | None = None) -> None:
         """Refuse to go on with an authorization server that is not safe to use, as far as it is known by now.
 
         Without PKCE, anyone who sees the code could use the login.
@@ -192,7 +182,7 @@ class LoginFlow:
         """The context has it."""
 
     async def _remember(self, address: str) -> None:
-        self._check_server()
+        await self._check_server()
         self._check_address(address)
         self._address = address
 
