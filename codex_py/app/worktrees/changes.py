@@ -1,10 +1,30 @@
-"""Copies uncommitted changes from a work tree into a worktree at the same commit."""
+"""Work in a git worktree that is nowhere else: copies uncommitted changes into one, and finds what it would take along.
 
+`git status` is not enough for that: it shows no repository inside another, no file that the index hides, and no commit
+that only the reflog holds, which goes with the worktree.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
+from codex_py.errors import CodexError
+from codex_py.filesystem.git import git_folder
 from codex_py.patch.git import Git
 from codex_py.patch.trees import aside, work_tree
+
+_IN_PROGRESS = (
+    *("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG"),
+    *("rebase-merge", "rebase-apply", "sequencer"),
+)
+"""Files in the folder of a repository, see gitrepository-layout(5)."""
+_SHARED = ("--exclude=refs/worktree/*", "--exclude=refs/bisect/*", "--all")
+"""References that stay when the worktree goes, as options of `git rev-list`."""
+_STASH = re.compile(rb"^(\d+) (?:WIP on|On) \(no branch\): ", re.MULTILINE)
+_REBUILT = frozenset({"node_modules", "__pycache__", ".venv", "venv", ".tox", ".nox"})
 
 
 def carry_over(source: Git, root: Path, git: Git, path: Path) -> tuple[str, str]:
@@ -37,3 +57,94 @@ def copied_index(git: Git, top: Path, own: Git) -> AbstractContextManager[Git]:
     reads it."""
     within = Path(own.variables["GIT_DIR"])
     return aside(git.without_filters(top), top, keeps_objects=True, within=within)
+
+
+def git_in(git: Git, path: Path) -> Git:
+    """A git for the work tree at `path`, even if its `.git` is changed later. Raises a `CodexError` if it has none."""
+    try:
+        folder = str(git_folder(path / ".git"))
+    except (OSError, ValueError) as error:
+        raise CodexError(f"{path} is no git worktree: {error}", code="git") from error
+    return replace(git, variables={**git.variables, "GIT_DIR": folder, "GIT_WORK_TREE": str(path)})
+
+
+def unsaved_work(git: Git, path: Path, carried: Sequence[str] = ()) -> str:
+    """Name work of a worktree that is nowhere else, such as "changes"; empty if there is none. Ignored files do not
+    count.
+
+    A stash made there counts too, although it stays: nobody would look for it in the repository.
+
+    Args:
+        git: the one for the tree, see `git_in`. HEAD is the commit that was checked out.
+        carried: what `carry_over` returned.
+
+    Raises:
+        CodexError, OSError: nobody can tell.
+    """
+    if found := _unsaved(git, path, carried, _SHARED):
+        return found
+    made = Path(git.variables["GIT_DIR"], "commondir").stat().st_mtime
+    listed = git.run(path, "rev-list", "-g", "--format=%ct %s", "refs/stash", "--").stdout
+    return "a stash" if any(int(time) >= int(made) for time in _STASH.findall(listed)) else ""
+
+
+def ignored_files(git: Git, path: Path) -> list[str]:
+    """Ignored files and folders, without those that tools rebuild, such as `node_modules`. Relative. Raises a
+    `CodexError`."""
+    ignored = ("--others", "--ignored", "--exclude-standard", "--directory")
+    names = git.names(path, "ls-files", "-z", *ignored)
+    return [name for name in names if _REBUILT.isdisjoint(name.split("/"))]
+
+
+def _unsaved(git: Git, path: Path, carried: Sequence[str], saved: Sequence[str]) -> str:
+    if any(Path(git.variables["GIT_DIR"], name).exists() for name in _IN_PROGRESS):
+        return "a merge, rebase or bisection in progress"
+    with copied_index(git, path, git) as copied:
+        # `H 100644 <id> 0<TAB>name`; all but few are of plain files and links, and not hidden.
+        entries = copied.names(path, "ls-files", "-z", "-v", "--stage")
+        rare = [each.split("\t", 1) for each in entries if not each.startswith(("H 10", "H 12"))]
+        is_hidden = any(flags[0] in "Ss" and os.path.lexists(path / name) for flags, name in rare)
+        if is_hidden or _differs(copied, path, carried):
+            return "changes"
+    heads = git.output(path, "rev-list", "-g", "HEAD") + "\nORIG_HEAD\n"
+    lost = ("rev-list", "-n1", "--ignore-missing", "--stdin", "--all", "--not", *saved)
+    if git.output(path, *lost, stdin=heads.encode()):
+        return "commits that no branch has"
+    submodules = {path / name for flags, name in rare if flags[2:].startswith("160000")}
+    for folder in _repositories(path, git.variables["GIT_DIR"]):
+        name = folder.relative_to(path)
+        if folder not in submodules:
+            return f"a repository of its own in {name}"
+        submodules.remove(folder)
+        if inner := _unsaved(git_in(git, folder), folder, (), ("--remotes",)):
+            return f"{inner} in the submodule {name}"
+    # git looks at no file in the folder of a submodule that is not checked out.
+    return "changes" if any(each.is_dir() and any(each.iterdir()) for each in submodules) else ""
+
+
+def _differs(copied: Git, path: Path, carried: Sequence[str]) -> bool:
+    """Compare the index and the files with HEAD, or with what was carried over."""
+    staged, files = carried or ("HEAD", "")
+    if copied.run(path, "diff-index", "--cached", "--quiet", staged).returncode:
+        return True
+    # Takes no file for unchanged because it is said to be.
+    has_changed = copied.run(path, "update-index", "--really-refresh").returncode != 0
+    if files:
+        return work_tree(copied, path) != files
+    new = copied.names(path, "ls-files", "-z", "--others", "--exclude-standard")
+    return has_changed or any(not name.endswith("/") for name in new)
+
+
+def _repositories(top: Path, own: str) -> Iterator[Path]:
+    """The outermost folders of a tree with a repository that is not its `own`. Raises an `OSError`."""
+    folders = [str(top)]
+    for folder in folders:
+        with os.scandir(folder) as found:
+            inner = {entry.name: entry.is_dir(follow_symlinks=False) for entry in found}
+        dot_git = Path(folder, ".git")
+        # A placeholder of the sandbox is empty. The file at the top names `own`, or what is elsewhere.
+        is_other = any(dot_git.iterdir()) if dot_git.is_dir() else folder != str(top)
+        if ".git" in inner and str(dot_git) != own and is_other:
+            yield Path(folder)
+        else:
+            folders += (f"{folder}/{name}" for name, is_folder in inner.items() if is_folder)

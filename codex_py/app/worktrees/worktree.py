@@ -11,8 +11,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from codex_py.app.worktrees.changes import carry_over
-from codex_py.app.worktrees.unsaved import git_in, ignored_files, unsaved_work
+from codex_py.app.worktrees.changes import carry_over, git_in, ignored_files, unsaved_work
 from codex_py.config.config import Config
 from codex_py.config.paths import project_root, worktrees_folder
 from codex_py.errors import CodexError
