@@ -12,6 +12,7 @@ from codex_py.app.views.item_text import script_of
 from codex_py.frontends.tui.cells.command import elsewhere
 from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.fitting import LOW, Fragments, both_ends, ends_of, fit, joined
+from codex_py.frontends.tui.highlighting import highlighted
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.panel import Choice, Entry, field_of
 from codex_py.frontends.tui.panels import Panels
@@ -141,7 +142,9 @@ def _body(request: ApprovalRequest, theme: Theme, *, fold: bool) -> RenderableTy
             script = plain(script_of(request.summary, theme.shell)[:_LONGEST_SHOWN])
             # First, because the end of a long script may not be on the screen.
             where = elsewhere(str(request.cwd), theme, before="In the folder ")
-            return Text.assemble((f"{where}\n" if where else "", ""), ("$ ", "quiet"), script)
+            return Text.assemble(
+                (f"{where}\n" if where else "", ""), ("$ ", "quiet"), highlighted(script, "bash")
+            )
 
 
 def _pretty(summary: str) -> str:

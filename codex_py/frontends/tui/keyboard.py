@@ -22,8 +22,9 @@ from codex_py.frontends.tui.key_codes import ESCAPE, KeyNames, alt_with, keys_of
 _REST_S = 0.5
 """The rest of a sequence arrives within this time; what comes later was typed."""
 _KEPT_OF_SEQUENCE = 64
-_KEPT_OF_STRING = 3
+_KEPT_OF_STRING = 32
 _STRINGS = frozenset("]PX^_")
+_BACKGROUND = "\x1b]11;"
 _PASTE_END = "\x1b[201~"
 _CTRL_C = ("\x03", "\x1b[99;5u", "\x1b[27;5;99~")
 """As terminals send it."""
@@ -46,6 +47,7 @@ class KeyParser(Vt100Parser):
     Args:
         press: is given each key, Alt as `Keys.Escape` before the key that it is held with.
         focus: is told whether the terminal has the focus, when it says so.
+        background: is told its colour, when it says so.
         clock: seconds.
     """
 
@@ -53,9 +55,11 @@ class KeyParser(Vt100Parser):
         self,
         press: Callable[[KeyPress], None],
         focus: Callable[[bool], None],
+        background: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._focus = focus
+        self._background = background
         self._clock = clock
         super().__init__(press)
 
@@ -133,6 +137,8 @@ class KeyParser(Vt100Parser):
                 self._focus(sequence.endswith("I"))
             case "\x1b[200~":
                 self._paste = []
+            case str() if sequence.startswith(_BACKGROUND):
+                self._background(sequence.removeprefix(_BACKGROUND).rstrip("\x07\x1b\\\x9c"))
             case _:
                 keys = keys_of(sequence)
                 self._press(keys, keys[-1] if keys and len(keys[-1]) == 1 else "")
@@ -170,10 +176,12 @@ class KeyParser(Vt100Parser):
             self.feed_key_callback(KeyPress(key, data))
 
 
-def read_whole_sequences(keyboard: Input, focus: Callable[[bool], None]) -> None:
-    """Have this parser read a keyboard, and `focus` told whether the terminal has the focus."""
+def read_whole_sequences(
+    keyboard: Input, focus: Callable[[bool], None], background: Callable[[str], None]
+) -> None:
+    """Have this parser read a keyboard; `focus` and `background` are told what the terminal reports."""
     assert isinstance(keyboard, Vt100Input)
-    keyboard.vt100_parser = KeyParser(keyboard.vt100_parser.feed_key_callback, focus)
+    keyboard.vt100_parser = KeyParser(keyboard.vt100_parser.feed_key_callback, focus, background)
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from codex_py.frontends.tui.questions import TerminalElicitor
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.shell import UserShell
 from codex_py.frontends.tui.surface import Surface
+from codex_py.frontends.tui.theme import Theme
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.prompts import Note
@@ -55,6 +56,11 @@ class Loaded:
         screen, launch = surface.screen, surface.launch
         self._surface = surface
         renderer = Renderer(screen.theme)
+
+        def use_theme(theme: Theme) -> None:
+            renderer.theme = theme
+
+        screen.theme_changed = use_theme
 
         def emit(cell: RenderableType, space: bool) -> None:
             text = renderer.text(cell, screen.width)

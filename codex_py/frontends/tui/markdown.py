@@ -14,33 +14,19 @@ from rich import box
 from rich.cells import chop_cells
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.segment import Segment
-from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.table import Table
 from rich.text import Text
 
-from codex_py.frontends.tui.cells.layout import Hanging
+from codex_py.frontends.tui.cells.layout import JOINS, Hanging
+from codex_py.frontends.tui.highlighting import highlighted
 from codex_py.streams.plain_text import plain
 
 _PARSER = MarkdownIt().enable(["strikethrough", "table"])
 _COLUMN = 7
 """A table with less room for each of its columns is shown as lists."""
+_NARROWEST_CODE = 10
+_LONGEST_JOINED = 2_000
 _INLINE_STYLES = {"em": "emphasis", "strong": "strong", "s": "struck"}
-_MOST = 20_000
-"""Characters of code that are coloured. Lexers take their time, and some of them far more than others."""
-_LONGEST_LINE = 2_000
-
-_KINDS = {
-    "syntax comment": "Comment",
-    "syntax keyword": "Keyword Operator.Word Name.Decorator Name.Tag",
-    "syntax type": "Keyword.Type Name.Class Name.Exception",
-    "syntax name": "Name.Function Name.Namespace Name.Attribute",
-    "syntax string": "Literal.String",
-    "syntax number": "Literal.Number",
-    "syntax markup": "Generic.Heading Generic.Subheading Generic.Strong",
-    "removed": "Generic.Deleted",
-    "added": "Generic.Inserted",
-}
-"""The kinds of pygments that have each style."""
 
 
 class Markdown:
@@ -183,35 +169,47 @@ class _Table:
 
 
 class Code:
-    """A program, coloured if its language is known; or just lines. Long ones are cut anywhere."""
+    """A program on a ground, coloured if its language is known; or just lines. Long ones are cut anywhere.
 
-    def __init__(self, code: str, language: str) -> None:
+    Args:
+        sign: stands before the first row; blanks as wide before the other lines.
+        joins: a long line stays one for who copies it: the terminal wraps it, to the margin.
+    """
+
+    def __init__(self, code: str, language: str, *, sign: str = "", joins: bool = False) -> None:
         self._code = plain(code.removesuffix("\n"), tab=4)
-        self._language = language.lower()
+        self._language = language
+        self._sign = sign
+        self._joins = joins
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width = options.max_width
-        lines = self._code.split("\n")
-        is_plain = not self._language or not options.is_terminal or len(self._code) > _MOST
-        if is_plain or max(map(len, lines)) > _LONGEST_LINE:
-            # Quick, for there may be very many of them.
-            for line in lines:
-                fits = len(line) <= width and line.isascii()
-                for row in (line,) if fits else chop_cells(line, width):
-                    yield Segment(f"{row}\n")
-            return
-        styles = {name: console.get_style(name) for name in _KINDS}
-        theme = ANSISyntaxTheme(
-            {
-                tuple(kind.split(".")): style
-                for name, style in styles.items()
-                for kind in _KINDS[name].split()
-                if style
-            }
-        )
-        text = Syntax("", self._language, theme=theme).highlight(self._code)
-        # Without the newline that a lexer may have been given at the end.
-        for line in text[: len(self._code)].split("\n", allow_blank=True):
-            rows = chop_cells(line.plain, width) if line.cell_len > width else []
-            for row in line.divide(list(accumulate(map(len, rows[:-1])))):
-                yield from row.render(console, end="\n")
+        width, ground = options.max_width, console.get_style("code block")
+        language = self._language if options.is_terminal else ""
+        sign = self._sign if width > _NARROWEST_CODE else ""
+        margin = Segment(sign, console.get_style("quiet"))
+        room = width - len(sign)
+        for line in highlighted(self._code, language).split("\n", allow_blank=True):
+            # An endless one would be too much for the terminal.
+            joins = self._joins and len(line) <= _LONGEST_JOINED
+            rows = self._rows(line, room, width if joins else room)
+            for n, row in enumerate(rows):
+                goes_on = bool(n) and joins
+                if sign and not goes_on:
+                    yield margin
+                    margin = Segment(" " * len(sign))
+                row.style = ground
+                yield from row.render(console)
+                fill = (width if goes_on else room) - row.cell_len
+                if fill and ground.bgcolor is not None:
+                    yield Segment(" " * fill, ground)
+                if joins and n + 1 < len(rows):
+                    yield JOINS
+                yield Segment.line()
+
+    def _rows(self, line: Text, first: int, other: int) -> Sequence[Text]:
+        text = line.plain
+        if len(text) <= first and (text.isascii() or line.cell_len <= first):
+            return [line]
+        head = chop_cells(text, first)[0]
+        rows = [head, *chop_cells(text[len(head) :], other)]
+        return list(line.divide(list(accumulate(map(len, rows[:-1])))))

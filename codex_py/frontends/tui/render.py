@@ -8,7 +8,6 @@ from unicodedata import normalize
 
 from prompt_toolkit.formatted_text import ANSI, to_formatted_text
 from prompt_toolkit.utils import get_cwidth
-from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS, Console, RenderableType
 from rich.segment import Segment
 from rich.style import Style
@@ -29,12 +28,18 @@ class Renderer:
 
     def text(self, renderable: RenderableType, width: int) -> str:
         """Lines for a terminal of so many columns, each with its newline."""
-        return "".join(f"{self._ansi(row)}\n" for row in self._rows(renderable, width))
+        parts: list[str] = []
+        is_joined = False
+        for row in self._rows(renderable, width):
+            parts.append(self._ansi(row, width, is_joined=is_joined))
+            is_joined = bool(row and row[-1].control) and not self.theme.dumb
+            parts.append("" if is_joined else "\n")
+        return "".join(parts)
 
     def fragments(self, renderable: RenderableType, width: int) -> list[Fragments]:
         """The same as lines for prompt-toolkit, without newlines."""
         return [
-            [(_style(segment.style), segment.text) for segment in row]
+            [(_style(segment.style, self.theme.color_system), segment.text) for segment in row]
             for row in self._rows(renderable, width)
         ]
 
@@ -42,11 +47,16 @@ class Renderer:
         console = _console(self.theme)
         options = console.options.update(width=width, height=None)
         for row in console.render_lines(renderable, options, pad=False):
+            if not self.theme.color:
+                # Styles have none, but the output of commands may.
+                row = list(Segment.remove_color(row))
             if all(segment.text.isascii() and segment.text.isprintable() for segment in row):
                 yield row
             else:
                 safe = [Segment(self._safe(s.text), s.style) for s in row if not s.control]
-                yield from _fitting(safe, width)
+                *rows, last = _fitting(safe, width)
+                yield from rows
+                yield [*last, *row[-1:]] if row[-1].control else last
 
     def _safe(self, text: str) -> str:
         if not text.isprintable():
@@ -57,19 +67,38 @@ class Renderer:
             text = "".join(map(_ascii, text))
         return text
 
-    def _ansi(self, row: _Row) -> str:
+    def _ansi(self, row: _Row, width: int, *, is_joined: bool) -> str:
+        """`is_joined`: the cursor may stand behind the last column, where the row before has left it."""
+        row = [segment for segment in row if not segment.control]
+        ground = self._ground(row, width)
         last = len(row) - 1
-        while last >= 0 and not row[last].text.rstrip(" "):
+        while (
+            last >= 0 and not row[last].text.rstrip(" ") and (not ground or _has_ground(row[last]))
+        ):
             last -= 1
         parts: list[str] = []
+        # The terminal fills the row, so that who copies it gets no blanks at its end.
+        fill = self._styled("\x1b[K", ground) if ground else ""
         for n, segment in enumerate(row[: last + 1]):
+            if fill and not is_joined and _has_ground(segment):
+                parts.append(fill)
+                fill = ""
             # Blanks at the end of a row are a nuisance to whoever copies it.
             text = segment.text.rstrip(" ") if n == last else segment.text
-            if segment.style and not self.theme.dumb:
-                system = COLOR_SYSTEMS[self.theme.color_system]
-                text = segment.style.render(text, color_system=system)
-            parts.append(text)
-        return "".join(parts)
+            parts.append(self._styled(text, segment.style))
+        return "".join((*parts, fill))
+
+    def _ground(self, row: _Row, width: int) -> Style | None:
+        """The style of the ground that the row is filled with, if it is."""
+        style = row[-1].style if row else None
+        is_full = style is not None and sum(segment.cell_length for segment in row) == width
+        has_room = row and row[-1].text.endswith(" ")
+        return style if is_full and has_room and _has_ground(row[-1]) else None
+
+    def _styled(self, text: str, style: Style | None) -> str:
+        if not style or self.theme.dumb:
+            return text
+        return style.render(text, color_system=COLOR_SYSTEMS[self.theme.color_system])
 
 
 @lru_cache(maxsize=4)
@@ -125,11 +154,16 @@ def _ascii(char: str) -> str:
     return plain if plain.isprintable() and plain else "?" * max(get_cwidth(char), 0)
 
 
+def _has_ground(segment: Segment) -> bool:
+    return segment.style is not None and segment.style.bgcolor is not None
+
+
 @lru_cache(maxsize=1000)
-def _style(style: Style | None) -> str:
+def _style(style: Style | None, system: str) -> str:
     if not style:
         return ""
-    sequences = ANSI(style.render("x", color_system=ColorSystem.TRUECOLOR))
+    # In the colours of the terminal already: what is printed later looks the same.
+    sequences = ANSI(style.render("x", color_system=COLOR_SYSTEMS[system]))
     return to_formatted_text(sequences)[0][0]
 
 

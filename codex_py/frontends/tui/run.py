@@ -25,7 +25,7 @@ from codex_py.frontends.tui.fitting import Fragments, fit, joined
 from codex_py.frontends.tui.keys import composer_keys, program_keys
 from codex_py.frontends.tui.output import TerminalWriter
 from codex_py.frontends.tui.surface import Launch, LoadedHalf, Surface
-from codex_py.frontends.tui.theme import PROMPT, terminal_theme
+from codex_py.frontends.tui.theme import PROMPT, own_styles, terminal_theme
 from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session
 from codex_py.streams.standard import OutputStream, tell
 from codex_py.streams.terminal import printable
@@ -97,7 +97,8 @@ async def _run(launch: Launch) -> int:
     writer = TerminalWriter(1)
     config = launch.config
     wanted = config.values.get("tui", {}).get("theme")
-    theme = terminal_theme(launch.environment, wanted, cwd=str(config.cwd))
+    own = own_styles(config.home / "codex-py" / "theme.toml")
+    theme = terminal_theme(launch.environment, wanted, cwd=str(config.cwd), own=own)
     surface = Surface(launch, theme, writer, create_input(), lambda own: _other_half()(own))
     keys = program_keys(surface)
     surface.screen.show(_layout(surface), keys, surface.status.title)

@@ -6,6 +6,7 @@ import signal
 import termios
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import TypeVar
 
 from prompt_toolkit.application import Application, in_terminal
@@ -19,7 +20,7 @@ from prompt_toolkit.styles import Style
 from codex_py.frontends.tui.key_codes import KITTY_OFF, KITTY_ON
 from codex_py.frontends.tui.keyboard import raw_mode, read_whole_sequences
 from codex_py.frontends.tui.output import Finished, Frame, TerminalWriter, frame_of, terminal_output
-from codex_py.frontends.tui.theme import Theme
+from codex_py.frontends.tui.theme import Theme, background_of
 
 T = TypeVar("T")
 
@@ -37,6 +38,7 @@ _REPORTS_S = 0.03
 # Save the window's title, switch on the reports of focus and keys; and the reverse: xterm,
 # "Control Sequences". A terminal ignores what it does not know.
 _ENTER = f"\x1b[22;0t\x1b[?1004h{KITTY_ON}"
+_ASK_BACKGROUND = "\x1b]11;?\x1b\\"
 _LEAVE = f"{KITTY_OFF}\x1b[?2026l\x1b[?1004l\x1b[23;0t"
 
 # A frame is shown as a whole by terminals that know these, and ignored by the others.
@@ -48,14 +50,15 @@ _END_FRAME = "\x1b[?2026l"
 class Screen:
     """Draws with prompt-toolkit, outside of its full-screen mode.
 
-    The height is never more than the terminal's, and no question is sent to the terminal: its answer
-    could be taken for something typed.
+    The height is never more than the terminal's. The terminal is asked for its background alone, and nothing waits
+    for the answer.
 
     Args:
         reflows: the terminal lays long rows out anew when its width changes.
 
     Attributes:
         theme: how text looks from now on; what has been printed stays as it is.
+        theme_changed: is given each theme but the first.
         is_focused: as the terminal reports it; one that does not counts as focused.
     """
 
@@ -72,7 +75,8 @@ class Screen:
         self.is_focused = True
         self._writer = writer
         self._keyboard = keyboard
-        read_whole_sequences(keyboard, self._focus_changed)
+        self.theme_changed: Callable[[Theme], None] = lambda _: None
+        read_whole_sequences(keyboard, self._focus_changed, self._found_background)
         self._reflows = reflows
         self._title: Callable[[Theme], str] = lambda _: ""
         self._shown_title = ""
@@ -115,6 +119,9 @@ class Screen:
     def use_theme(self, theme: Theme) -> None:
         self.theme = theme
         self.app.style = Style.from_dict(theme.fragment_styles())
+        self.theme_changed(theme)
+        if self.app.is_running and theme.asks_for_background:
+            self.send(_ASK_BACKGROUND)
         self.changed()
 
     async def run(self) -> None:
@@ -127,7 +134,7 @@ class Screen:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTSTP, self._asked_to_stop)
         # Around all that the terminal is asked to report, or it would print the reports.
         with raw_mode(self._keyboard):
-            self.send(_ENTER)
+            self.send(_ENTER + (_ASK_BACKGROUND if self.theme.asks_for_background else ""))
             try:
                 await self.app.run_async(handle_sigint=False, set_exception_handler=False)
             finally:
@@ -279,6 +286,10 @@ class Screen:
 
     def _focus_changed(self, is_focused: bool) -> None:
         self.is_focused = is_focused
+
+    def _found_background(self, report: str) -> None:
+        if self.theme.asks_for_background and (background := background_of(report)) is not None:
+            self.use_theme(replace(self.theme, background=background))
 
     def _size(self) -> Size:
         try:

@@ -1,42 +1,56 @@
-"""Styles of the terminal's text, in the colours of its own palette, so that any background will do."""
+"""Styles of the terminal's text: one palette for dark and one for light terminals, and the terminal's own colours.
 
+The own 16 are for terminals that have no others, and for those whose background nobody knows: any will do.
+"""
+
+import re
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from codex_py.errors import ConfigError
 
 ColorSystem: TypeAlias = Literal["standard", "256", "truecolor"]
 
-STYLES = {
-    "user": "bold",
-    "accent": "cyan",
-    "heading": "bold",
-    "title": "bold underline",
-    "strong": "bold",
-    "emphasis": "italic",
-    "struck": "strike",
-    "quiet": "dim",
-    "thought": "dim italic",
-    "action": "bold",
-    "text": "",
-    "code": "cyan",
-    "link": "underline",
-    "ok": "green",
-    "error": "red",
-    "warning": "yellow",
-    "added": "green",
-    "removed": "red",
-    "plan": "magenta",
-    "step": "bold cyan",
-    "step done": "dim strike",
-    # The parts of a program, in an answer.
-    "syntax comment": "dim",
-    "syntax keyword": "magenta",
-    "syntax name": "bright_blue",
-    "syntax type": "yellow",
-    "syntax string": "green",
-    "syntax number": "cyan",
-    "syntax markup": "bold",
+# Every ground comes with the colour of its text: what is on it can be read if the background is another one.
+STYLES: Final[Mapping[str, tuple[str, str, str]]] = {
+    "user": ("bold", "bold #e8eaed on #2b3038", "bold #1f2328 on #e8eaec"),
+    "accent": ("cyan", "#6cc7e0", "#0a6c86"),
+    "heading": ("bold", "bold #8ab8f5", "bold #0b57a4"),
+    "title": ("bold underline", "bold underline #8ab8f5", "bold underline #0b57a4"),
+    "strong": ("bold", "bold", "bold"),
+    "emphasis": ("italic", "italic", "italic"),
+    "struck": ("strike", "strike", "strike"),
+    "quiet": ("dim", "#8d949e", "#636b74"),
+    "thought": ("dim italic", "italic #8d949e", "italic #636b74"),
+    "action": ("bold", "bold", "bold"),
+    "text": ("", "", ""),
+    "code": ("cyan", "#8fd0c6", "#0f6b5f"),
+    "code block": ("", "#d7dae0 on #1e2227", "#24292f on #f3f4f5"),
+    "link": ("underline", "underline #8ab8f5", "underline #0b57a4"),
+    "ok": ("green", "#7ec98f", "#1a7f37"),
+    "error": ("red", "#f28b82", "#c5221f"),
+    "warning": ("yellow", "#e5c07b", "#8a5a00"),
+    "added": ("green", "#dcebdf on #16301d", "#14321d on #dcf5e2"),
+    "added word": ("bold green", "#ffffff on #2a5c38", "#06290f on #a9e5b8"),
+    "removed": ("red", "#f0dcdc on #3a1a1d", "#4a1613 on #fde5e4"),
+    "removed word": ("bold red", "#ffffff on #74302f", "#3d0704 on #f7b3b0"),
+    "plan": ("magenta", "#c99be6", "#7a3e9d"),
+    "step": ("bold cyan", "bold #6cc7e0", "bold #0a6c86"),
+    "step done": ("dim strike", "strike #8d949e", "strike #636b74"),
+    "selected": ("reverse", "reverse", "reverse"),
+    # The parts of a program.
+    "syntax comment": ("dim", "italic #a8b0ba", "italic #59616a"),
+    "syntax keyword": ("magenta", "#d59ae6", "#8a2ca8"),
+    "syntax name": ("bright_blue", "#8ab8f5", "#0b57a4"),
+    "syntax type": ("yellow", "#e5c07b", "#7d5200"),
+    "syntax string": ("green", "#a3d195", "#1e6534"),
+    "syntax number": ("cyan", "#e6a877", "#95400a"),
+    "syntax markup": ("bold", "bold", "bold"),
 }
+"""In 16 colours, on a dark and on a light background."""
 
 _ON_LIGHT = {
     # The bright half of most palettes, and their yellow, cannot be read on white.
@@ -45,10 +59,18 @@ _ON_LIGHT = {
     "syntax type": "blue",
 }
 
-_ATTRIBUTES = {"bold", "dim", "italic", "underline", "strike"}
-_IN_FRAGMENTS = ("quiet", "accent", "error", "warning", "ok", "user")
+_ATTRIBUTES = {"bold", "dim", "italic", "underline", "strike", "reverse"}
+_IN_FRAGMENTS = (
+    *("quiet", "accent", "error", "warning", "ok", "user", "plan", "action", "strong", "selected"),
+)
 """Styles that fragments name too: `class:quiet`."""
+_COLOR = "(?:#[0-9a-f]{6}|(?:bright_)?(?:black|red|green|yellow|blue|magenta|cyan|white))"
+_STYLE = re.compile(rf"(?:{'|'.join(_ATTRIBUTES)}|(?:on )?{_COLOR}| )*")
 
+_LINKING = (
+    *("KITTY_WINDOW_ID", "WT_SESSION", "WEZTERM_PANE", "GHOSTTY_RESOURCES_DIR"),
+    *("KONSOLE_VERSION", "ALACRITTY_WINDOW_ID"),
+)
 PROMPT = "\u203a"
 ASCII_SIGNS = {
     **dict(zip(f"•└│{PROMPT}✔□▸✗■⚠↵─·", "*`|>x->x#!|--", strict=True)),
@@ -63,7 +85,7 @@ class Theme:
     color: bool = True
     """False: not one colour; bold and dim stay unless the terminal is dumb."""
     unicode: bool = True
-    background: Literal["dark", "light"] = "dark"
+    background: Literal["dark", "light", "unknown"] = "unknown"
     color_system: ColorSystem = "standard"
     dumb: bool = False
     """The terminal knows no control sequences but for moving the cursor."""
@@ -71,33 +93,82 @@ class Theme:
     """Path of the user's shell. Commands are shown without it, and without a shell of the system."""
     cwd: str = ""
     """Of the session: a command that runs elsewhere says where."""
+    links: bool = False
+    """The terminal opens what OSC 8 leads to."""
+    own: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    """The user's styles, which come before these."""
 
     def style(self, name: str) -> str:
         """The style of a part of the text, for rich; empty if the terminal has no styles."""
         if self.dumb:
             return ""
-        style = STYLES[name]
-        if self.background == "light":
-            style = _ON_LIGHT.get(name, style)
+        basic, on_dark, on_light = STYLES[name]
+        if self.color_system == "standard" or self.background == "unknown":
+            style = _ON_LIGHT.get(name, basic) if self.background == "light" else basic
+        else:
+            style = on_light if self.background == "light" else on_dark
+        style = self.own.get(name, style)
         if not self.color:
             style = " ".join(word for word in style.split() if word in _ATTRIBUTES)
         return style
 
+    @property
+    def asks_for_background(self) -> bool:
+        return self.background == "unknown" and self.color and self.color_system != "standard"
+
     def fragment_styles(self) -> dict[str, str]:
         """The same for prompt-toolkit, by the names that fragments use."""
-        styles = {name: self.style(name).split() for name in _IN_FRAGMENTS}
-        return {
-            name: " ".join(word if word in _ATTRIBUTES else f"ansi{word}" for word in words)
-            for name, words in styles.items()
-        }
+        return {name: _for_fragments(self.style(name)) for name in _IN_FRAGMENTS}
 
     def sign(self, sign: str) -> str:
         """The sign, or its ASCII form where the terminal has no Unicode."""
         return sign if self.unicode else ASCII_SIGNS[sign]
 
 
+def _for_fragments(style: str) -> str:
+    words: list[str] = []
+    for word in style.replace("on ", "bg:").split():
+        ground, color = word[:3] * word.startswith("bg:"), word.removeprefix("bg:")
+        is_named = color not in _ATTRIBUTES and not color.startswith("#")
+        words.append(ground + (f"ansi{color.replace('_', '')}" if is_named else color))
+    return " ".join(words)
+
+
+def own_styles(path: Path) -> Mapping[str, str]:
+    """The user's styles, by name: `user = "bold #ffffff on #202020"`; none without the file.
+
+    Raises:
+        ConfigError: one of them is no style.
+    """
+    try:
+        styles = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+    for name, style in styles.items():
+        if name not in STYLES:
+            raise ConfigError(f"{path}: there is no style {name!r}; there are {', '.join(STYLES)}")
+        if not (isinstance(style, str) and _STYLE.fullmatch(style)):
+            raise ConfigError(f'{path}: {name!r} is not like "bold #ffffff on #202020"')
+    return styles
+
+
+def background_of(report: str) -> Literal["dark", "light"] | None:
+    """What the terminal says of its background, by OSC 11: `rgb:1e1e/1e1e/1e1e`; None if it makes no sense."""
+    match = re.fullmatch("rgba?:([0-9a-fA-F]+)/([0-9a-fA-F]+)/([0-9a-fA-F]+).*", report)
+    if match is None:
+        return None
+    red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in match.groups())
+    return "light" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "dark"
+
+
 def terminal_theme(
-    environment: Mapping[str, str], wanted: object = None, *, cwd: str = ""
+    environment: Mapping[str, str],
+    wanted: object = None,
+    *,
+    cwd: str = "",
+    own: Mapping[str, str] | None = None,
 ) -> Theme:
     """Read the abilities of the terminal from the environment.
 
@@ -111,8 +182,8 @@ def terminal_theme(
     background = wanted
     if background not in ("dark", "light"):
         # `foreground;background`, by the numbers of the palette: 7 and 15 are whites.
-        is_light = environment.get("COLORFGBG", "").rpartition(";")[2] in {"7", "15"}
-        background = "light" if is_light else "dark"
+        number = environment.get("COLORFGBG", "").rpartition(";")[2]
+        background = "light" if number in {"7", "15"} else "dark" if number else "unknown"
     color_system: ColorSystem = "256" if "256" in environment.get("TERM", "") else "standard"
     if environment.get("COLORTERM", "").lower() in {"truecolor", "24bit"}:
         color_system = "truecolor"
@@ -124,4 +195,16 @@ def terminal_theme(
         dumb=dumb,
         shell=environment.get("SHELL", ""),
         cwd=cwd,
+        links=not dumb and knows_links(environment),
+        own=own or {},
+    )
+
+
+def knows_links(environment: Mapping[str, str]) -> bool:
+    """True if the terminal says what it is, and is one that has OSC 8."""
+    vte = environment.get("VTE_VERSION", "")
+    return (
+        any(environment.get(name) for name in _LINKING)
+        or environment.get("TERM_PROGRAM", "") in {"iTerm.app", "WezTerm", "vscode", "ghostty"}
+        or (vte.isdigit() and int(vte) >= 5000)
     )

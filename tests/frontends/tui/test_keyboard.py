@@ -13,8 +13,11 @@ class Keyboard:
     def __init__(self) -> None:
         self.pressed: list[str] = []
         self.focus: list[bool] = []
+        self.backgrounds: list[str] = []
         self.now_s = 100.0
-        self.parser = KeyParser(self._press, self.focus.append, lambda: self.now_s)
+        self.parser = KeyParser(
+            self._press, self.focus.append, self.backgrounds.append, clock=lambda: self.now_s
+        )
 
     def _press(self, press: KeyPress) -> None:
         name = str(getattr(press.key, "value", press.key))
@@ -195,3 +198,12 @@ def test_only_a_single_line_that_was_typed_before_raw_mode_ends_in_enter(
     keyboard.parser.expect_cooked()
     assert keyboard.send(typed) == pressed
     assert keyboard.send("x\n") == ["x", "c-j"]
+
+
+@pytest.mark.parametrize("end", ["\x07", "\x1b\\", "\x9c"])
+@pytest.mark.parametrize("cut", [1, 2, 5, 12, 23])
+def test_the_background_is_read_however_its_report_comes(cut: int, end: str) -> None:
+    keyboard = Keyboard()
+    report = f"\x1b]11;rgb:1e1e/2e2e/3e3e{end}"
+    assert keyboard.send(f"a{report[:cut]}", f"{report[cut:]}b") == ["a", "b"]
+    assert keyboard.backgrounds == ["rgb:1e1e/2e2e/3e3e"]

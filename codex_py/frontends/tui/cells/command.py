@@ -13,12 +13,15 @@ from codex_py.frontends.tui.cells.layout import (
     Hanging,
     below,
     folded,
+    last_lines,
     marked,
     one_line,
+    output,
 )
+from codex_py.frontends.tui.highlighting import highlighted
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.event_items import CommandExecution
-from codex_py.streams.plain_text import command_output, cut
+from codex_py.streams.plain_text import cut
 from codex_py.streams.times import took
 
 _COMMAND_HEAD, _COMMAND_TAIL = 4, 1
@@ -46,23 +49,24 @@ def command_cell(item: CommandExecution, theme: Theme) -> RenderableType:
     if item.duration_ms is not None:
         head.append(f" · {took(item.duration_ms)}", "quiet")
     parts: list[RenderableType] = [head]
-    if output := item.aggregated_output.strip("\n"):
+    if printed := item.aggregated_output.strip("\n"):
         tail = _FAILED_TAIL if failed else _OUTPUT_TAIL
-        parts.append(below(folded(output, head=_OUTPUT_HEAD, tail=tail, clean=command_output)))
+        style = "text" if failed else "quiet"
+        parts.append(below(output(printed, head=_OUTPUT_HEAD, tail=tail, style=style)))
     return marked(*parts, style="error" if failed else "ok")
 
 
 def running_cell(
-    item: CommandExecution, output: str, elapsed_s: float, theme: Theme, *, tail: int
+    item: CommandExecution, printed: str, elapsed_s: float, theme: Theme, *, tail: int
 ) -> RenderableType:
     """A command that runs, with the last so many lines of what it has printed."""
     head = _head("Running", item, theme)
     if elapsed_s >= 1:
         head.append(f" · {took(int(elapsed_s) * 1000)}", "quiet")
     parts: list[RenderableType] = [head]
-    lines = command_output(output.rstrip("\n")).split("\n")[-tail:] if tail else []
-    if any(lines):
-        parts.append(below(Text("\n".join(lines), "quiet", no_wrap=True, overflow="ellipsis")))
+    if lines := last_lines(printed, tail):
+        lines.no_wrap, lines.overflow = True, "ellipsis"
+        parts.append(below(lines))
     return marked(*parts, style="accent")
 
 
@@ -95,7 +99,8 @@ def explored_cell(looks: Sequence[tuple[str, str]], *, is_start: bool) -> Render
 
 def _head(verb: str, item: CommandExecution, theme: Theme) -> Text:
     script = script_of(cut(item.command, LONGEST_SCRIPT, ""), theme.shell).strip()
-    shown = folded(script, head=_COMMAND_HEAD, tail=_COMMAND_TAIL, style="text")
+    script = folded(script, head=_COMMAND_HEAD, tail=_COMMAND_TAIL).plain
+    shown = highlighted(script, "bash")
     where = elsewhere(item.cwd, theme, before=" in ")
     return Text.assemble((f"{verb} ", "action"), shown, (where, "quiet"))
 

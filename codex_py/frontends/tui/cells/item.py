@@ -15,7 +15,7 @@ from codex_py.app.views.item_text import (
 )
 from codex_py.frontends.tui.blocks import Block
 from codex_py.frontends.tui.cells.command import command_cell, running_cell
-from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked, one_line
+from codex_py.frontends.tui.cells.layout import Band, Hanging, below, folded, marked, one_line
 from codex_py.frontends.tui.cells.patch import change_cell, changing_cell
 from codex_py.frontends.tui.markdown import Code, Markdown
 from codex_py.frontends.tui.theme import Theme
@@ -188,16 +188,19 @@ def user_cell(text: str, images: Sequence[str] = ()) -> RenderableType:
     pictures = "".join(f"\n[image: {path}]" for path in images)
     text = (text + pictures).strip("\n")
     body = folded(text, head=_PROMPT_HEAD, tail=_PROMPT_TAIL, style="user")
-    return marked(body, sign="\u203a", style="accent")
+    return Band(marked(body, sign="\u203a", style="accent"), "user")
 
 
 def block_cell(block: Block, *, is_start: bool) -> RenderableType:
     """A part of an answer. `is_start`: it gets the answer's mark."""
     text, language = block.text, block.language
-    body = Markdown(text) if language is None else Code(text, language)
     if block.is_plan:
+        body = Markdown(text) if language is None else Code(text, language)
         return Hanging("│ ", body, rest="│ ", style="plan")
-    return Hanging("• " if is_start else "  ", body, style="quiet")
+    sign = "• " if is_start else "  "
+    if language is not None:
+        return Code(text, language, sign=sign, joins=True)
+    return Hanging(sign, Markdown(text), style="quiet")
 
 
 def reasoning_cell(text: str) -> RenderableType:

@@ -4,20 +4,30 @@ terminal.
 Styles are names of the theme, and signs are Unicode: `Renderer` knows what the terminal makes of them.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 
+from rich.ansi import AnsiDecoder
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.segment import Segment
+from rich.segment import ControlType, Segment
+from rich.style import Style
 from rich.text import Text
 
-from codex_py.streams.plain_text import cut, plain
+from codex_py.streams.plain_text import colors_only, command_output, cut, plain
 
 _NARROWEST_BODY = 8
 _LONGEST_LINE = 240
 """Characters of one line of output; a handful of rows."""
 _READ = 20_000
 """Characters from each end of a folded text that are looked at."""
+_MOST_COLORS = 100
+"""Changes of the colour in one line of output."""
+_COLORS = re.compile("\x1b\\[[0-9;:]*m")
+
+JOINS = Segment("", None, [(ControlType.CARRIAGE_RETURN,)])
+"""At the end of a row that is full: the next one goes on with its line."""
 
 
 def one_line(text: str, size: int) -> str:
@@ -52,6 +62,23 @@ class Hanging:
             yield Segment.line()
 
 
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A body on the ground of a style, over the full width; without one where the style has none."""
+
+    body: RenderableType
+    style: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        style = console.get_style(self.style)
+        has_ground = style.bgcolor is not None
+        for line in console.render_lines(
+            self.body, options.update(height=None), style=style, pad=has_ground
+        ):
+            yield from line
+            yield Segment.line()
+
+
 def marked(*parts: RenderableType, sign: str = "•", style: str = "quiet") -> Hanging:
     """A cell with a sign before it, in a style of its own."""
     return Hanging(f"{sign} ", Group(*parts), style=style)
@@ -76,6 +103,56 @@ def folded(
     The text is as it came, and made fit here by `clean`: its ends alone, so that the time does not depend
     on how long it is.
     """
+    return Text("\n".join(cut(line, longest) for line in _ends(text, head, tail, clean)), style)
+
+
+def output(text: str, *, head: int, tail: int, style: str = "quiet") -> Text:
+    """As `folded`, for what a command has printed, in the colours that it gave it."""
+    decoder = AnsiDecoder()
+    lines = [_colored(line, decoder, style) for line in _ends(text, head, tail, colors_only)]
+    return Text("\n").join(lines)
+
+
+def last_lines(text: str, count: int) -> Text:
+    """The end of what a command has printed so far."""
+    lines = colors_only(text.rstrip("\n")).split("\n")[-count:] if count else []
+    decoder = AnsiDecoder()
+    return Text("\n").join([_colored(line, decoder, "quiet") for line in lines])
+
+
+def _colored(line: str, decoder: AnsiDecoder, style: str) -> Text:
+    """A line with nothing but colours in it. `decoder` has those that go on from the line before."""
+    line = cut(line.rstrip("\r").rpartition("\r")[2], 4 * _LONGEST_LINE)
+    text = Text(cut(command_output(line).replace("\n", " "), _LONGEST_LINE), style)
+    start = 0
+    for match in islice(_COLORS.finditer(line), _MOST_COLORS):
+        end = len(command_output(line[: match.start()]))
+        text.stylize(_visible(decoder.style), start, end)
+        decoder.decode_line(match[0])
+        start = end
+    text.stylize(_visible(decoder.style), start)
+    return text
+
+
+def _visible(style: Style) -> Style:
+    """Without what blinks, hides the text, or leads somewhere."""
+    if style == Style.null():
+        return style
+    is_hidden = style.color is not None and style.color == style.bgcolor
+    return Style(
+        color=None if is_hidden else style.color,
+        bgcolor=None if is_hidden else style.bgcolor,
+        bold=style.bold,
+        # The output is dim as a whole, and what it colours is not.
+        dim=bool(style.dim),
+        italic=style.italic,
+        underline=style.underline,
+        reverse=style.reverse,
+        strike=style.strike,
+    )
+
+
+def _ends(text: str, head: int, tail: int, clean: Callable[[str], str]) -> list[str]:
     text = text.rstrip("\n")
     hidden = 0
     if len(text) > 2 * _READ:
@@ -89,6 +166,4 @@ def folded(
     else:
         lines = clean(text).split("\n")
     hidden += len(lines) - head - tail
-    if hidden > 1:
-        lines = [*lines[:head], f"… +{hidden} lines", *lines[-tail:]]
-    return Text("\n".join(cut(line, longest) for line in lines), style)
+    return [*lines[:head], f"… +{hidden} lines", *lines[-tail:]] if hidden > 1 else lines

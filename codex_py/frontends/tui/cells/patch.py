@@ -4,13 +4,16 @@ What is shown is not what is applied: text that is no diff is shown as it is ins
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
 from codex_py.app.views.diffs import EDITED, VERBS, DiffLine, ShownFile, read_diff
-from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked, one_line
+from codex_py.frontends.tui.cells.layout import Band, Hanging, below, folded, marked, one_line
+from codex_py.frontends.tui.highlighting import changed_words, highlighted, language_of
 from codex_py.protocol.event_items import Change, FileChange
 from codex_py.streams.plain_text import cut, plain
 
@@ -24,6 +27,7 @@ _LONGEST_LINE = 400
 _LONGEST_PATH = 300
 
 _STYLES = {"+": "added", "-": "removed"}
+_SIGNS = {"+": "ok", "-": "error"}
 _SHOWN = {"@": "…", "\\": " "}
 
 
@@ -65,27 +69,32 @@ def diff_cell(
     if not files:
         files = [ShownFile(change.path, VERBS.get(change.kind, EDITED)) for change in changes]
     most = _MOST_LINES if fold else _MOST_LINES_IN_ALL
+    numbers = (line.number for file in files[:_MOST_FILES] for line in file.lines[:most])
+    digits = len(str(max((number for number in numbers if number is not None), default="")))
     if len(files) == 1 and not title:
-        return marked(*_file(files[0], most), *unread, style="ok")
+        return marked(*_file(files[0], most, digits), *unread, style="ok")
     head = Text(title or f"Edited {len(files)} files", "action").append_text(_count(files))
     parts: list[RenderableType] = [head]
     left = _MOST_LINES_IN_ALL if fold else 10 * _MOST_LINES_IN_ALL
     for file in files[:_MOST_FILES]:
         shown = min(most, left, max(len(file.lines), 1))
-        parts.append(below(*_file(file, shown)))
+        # An empty row between two files.
+        parts += ["", below(*_file(file, shown, digits))][len(parts) == 1 :]
         left = max(left - shown, 0)
     if len(files) > _MOST_FILES:
         parts.append(Text(f"  … +{len(files) - _MOST_FILES} files", "quiet"))
     return marked(*parts, *unread, style="ok")
 
 
-def _file(file: ShownFile, most: int) -> list[RenderableType]:
+def _file(file: ShownFile, most: int, digits: int) -> list[RenderableType]:
     head = Text.assemble((f"{file.verb} ", "action"), one_line(file.path, _LONGEST_PATH))
     if file.moved_to:
         head.append(f" → {one_line(file.moved_to, _LONGEST_PATH)}")
     if not file.lines:
         return [head]
-    parts: list[RenderableType] = [head.append_text(_count([file])), _numbered(file.lines[:most])]
+    language = language_of(file.moved_to or file.path)
+    rows = _numbered(file.lines[:most], digits, language)
+    parts: list[RenderableType] = [head.append_text(_count([file])), rows]
     if (hidden := len(file.lines) - most) > 0:
         parts.append(Text(f"  … +{hidden} lines", "quiet"))
     return parts
@@ -93,7 +102,7 @@ def _file(file: ShownFile, most: int) -> list[RenderableType]:
 
 def _count(files: Sequence[ShownFile]) -> Text:
     count = Counter(line.sign for file in files for line in file.lines)
-    added, removed = (f"+{count['+']}", "added"), (f"-{count['-']}", "removed")
+    added, removed = (f"+{count['+']}", "ok"), (f"-{count['-']}", "error")
     return Text.assemble((" (", "quiet"), added, " ", removed, (")", "quiet"))
 
 
@@ -104,15 +113,71 @@ def _named(verb: str, item: FileChange) -> Text:
     return Text.assemble((f"{verb} ", "action"), ", ".join(paths))
 
 
-def _numbered(lines: Sequence[DiffLine]) -> Group:
+def _numbered(lines: Sequence[DiffLine], digits: int, language: str) -> Group:
     """Lines with their numbers. Long ones are wrapped below their own text."""
-    digits = max((len(str(line.number)) for line in lines if line.number is not None), default=0)
-    rows: list[Hanging] = []
-    for line in lines:
+    rows: list[RenderableType] = []
+    texts = [_one_line(line) for line in lines]
+    words = _changed(lines, texts)
+    for line, text, colored in zip(lines, texts, _colored(lines, texts, language), strict=True):
         number = "" if line.number is None else str(line.number)
         sign = _SHOWN.get(line.sign, line.sign)
         margin = f"{number:>{digits}} {sign}" if digits else sign
-        style = _STYLES.get(line.sign, "quiet")
-        text = Text(plain(cut(line.text, _LONGEST_LINE), tab=4), style)
-        rows.append(Hanging(margin, text, style=style))
+        changed = _Changed(text, colored, line.sign, words.get(len(rows), ()))
+        rows.append(
+            Band(Hanging(margin, changed, style=_SIGNS.get(line.sign, "quiet")), changed.style)
+        )
     return Group(*rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """A line of a diff: on a ground with the colours of its language, without one in that of its sign."""
+
+    text: str
+    colored: Text
+    sign: str
+    words: Sequence[tuple[int, int]]
+    """Places of what has changed in it."""
+
+    @property
+    def style(self) -> str:
+        return _STYLES.get(self.sign, "text" if self.sign == " " else "quiet")
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        has_ground = console.get_style(self.style).bgcolor is not None
+        text = (
+            self.colored.copy() if has_ground or self.sign == " " else Text(self.text, self.style)
+        )
+        for start, end in self.words:
+            text.stylize(f"{self.style} word", start, end)
+        yield text
+
+
+def _one_line(line: DiffLine) -> str:
+    return plain(cut(line.text, _LONGEST_LINE), tab=4).replace("\n", " ")
+
+
+def _colored(lines: Sequence[DiffLine], texts: Sequence[str], language: str) -> Sequence[Text]:
+    """The texts in the colours of the language, as they are read in the old file and in the new one."""
+    colored = [Text(text) for text in texts]
+    for signs in ("- ", "+ "):
+        places = [n for n, line in enumerate(lines) if line.sign in signs]
+        if not places:
+            continue
+        whole = highlighted("\n".join(texts[n] for n in places), language)
+        for n, text in zip(places, whole.split("\n", allow_blank=True), strict=True):
+            colored[n] = text
+    return colored
+
+
+def _changed(
+    lines: Sequence[DiffLine], texts: Sequence[str]
+) -> Mapping[int, Sequence[tuple[int, int]]]:
+    """Places of the changed words, by line: where lines have been replaced by others."""
+    words: dict[int, Sequence[tuple[int, int]]] = {}
+    runs = [(sign, list(run)) for sign, run in groupby(range(len(lines)), lambda n: lines[n].sign)]
+    for (sign, old), (next_sign, new) in pairwise(runs):
+        if sign == "-" and next_sign == "+":
+            for before, after in zip(old, new, strict=False):
+                words[before], words[after] = changed_words(texts[before], texts[after])
+    return words

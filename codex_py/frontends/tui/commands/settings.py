@@ -158,12 +158,13 @@ async def _theme(context: CommandContext, argument: str) -> None:
     if name not in _THEMES:
         raise CodexError(f"write /theme {' or /theme '.join(_THEMES)}", code="usage")
     await asyncio.to_thread(set_in_config, context.config.home, ("tui", "theme"), name)
+    screen = context.surface.screen
     theme = terminal_theme(
-        context.surface.safe_environment, name, cwd=context.surface.screen.theme.cwd
+        context.surface.safe_environment, name, cwd=screen.theme.cwd, own=screen.theme.own
     )
-    context.surface.screen.use_theme(theme)
-    context.transcript.renderer.theme = theme
-    context.transcript.notice(f"Colours for a {theme.background} background.")
+    screen.use_theme(theme)
+    background = "your" if theme.background == "unknown" else f"a {theme.background}"
+    context.transcript.notice(f"Colours for {background} background.")
 
 
 async def _vim(context: CommandContext, _: str) -> None:

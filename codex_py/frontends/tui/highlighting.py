@@ -1,0 +1,126 @@
+"""Colours programs, shell commands and changed words, by names of styles: `Renderer` knows what those look like."""
+
+import re
+from difflib import SequenceMatcher
+from functools import lru_cache
+from typing import Final
+
+from rich.style import Style
+from rich.syntax import Syntax, SyntaxTheme
+from rich.text import Text
+
+_MOST: Final = 20_000
+"""Characters of code that are coloured. Lexers take their time, and some of them far more than others."""
+_LONGEST_LINE: Final = 2_000
+_MOST_COMPARED: Final = 300
+"""Characters of a line in which changed words are looked for."""
+_ALIKE: Final = 0.5
+"""Of two lines with less in common, no words are marked."""
+
+_KINDS: Final = {
+    "syntax comment": "Comment",
+    "syntax keyword": "Keyword Operator.Word Name.Decorator Name.Tag",
+    "syntax type": "Keyword.Type Name.Class Name.Exception",
+    "syntax name": "Name.Function Name.Namespace Name.Attribute Name.Builtin",
+    "syntax string": "Literal.String",
+    "syntax number": "Literal.Number Name.Variable Name.Constant Keyword.Constant",
+    "syntax markup": "Generic.Heading Generic.Subheading Generic.Strong",
+    "removed": "Generic.Deleted",
+    "added": "Generic.Inserted",
+}
+"""The kinds of pygments that have each style."""
+_STYLE_OF: Final = {
+    tuple(kind.split(".")): style for style, kinds in _KINDS.items() for kind in kinds.split()
+}
+_ALIASES: Final = {
+    **dict.fromkeys(("yml", "lock"), "yaml"),
+    **dict.fromkeys(("h", "hpp", "cc", "cxx"), "cpp"),
+    **dict.fromkeys(("mjs", "cjs"), "js"),
+    **dict.fromkeys(("jsonl", "jsonc", "json5"), "json"),
+    "htm": "html",
+    "pyi": "python",
+    "mk": "make",
+    "ps1": "powershell",
+    "svelte": "html",
+}
+"""What fences and names of files say, as pygments calls it."""
+_SHELLS: Final = {"bash", "sh", "shell", "zsh"}
+_COMMAND_WORD: Final = re.compile(
+    r"(?:^|\|\|?|&&|;|\$\(|\b(?:then|do|else)\b)[ \t]*(?:\w+=\S*[ \t]+)*([^\s=|;&()<>'\"$#`]+)",
+    re.MULTILINE,
+)
+_OPTION: Final = re.compile(r"(?<=\s)--?[A-Za-z][\w-]*")
+
+
+class _Names(SyntaxTheme):
+    def get_style_for_token(self, token_type: tuple[str, ...]) -> Style:
+        while token_type and token_type not in _STYLE_OF:
+            token_type = token_type[:-1]
+        # A name, which the console knows: so texts can be kept, whatever the theme is.
+        return _STYLE_OF.get(token_type, "")  # pyright: ignore[reportReturnType]
+
+    def get_background_style(self) -> Style:
+        return Style.null()
+
+
+@lru_cache(maxsize=200)
+def _syntax(language: str) -> Syntax | None:
+    lexer = Syntax("", _ALIASES.get(language, language)).lexer
+    return None if lexer is None else Syntax("", lexer, theme=_Names())
+
+
+@lru_cache(maxsize=200)
+def _highlighted(code: str, language: str) -> Text:
+    syntax = _syntax(language) if language and len(code) <= _MOST else None
+    if syntax is None or max(map(len, code.split("\n"))) > _LONGEST_LINE:
+        return Text(code)
+    text = syntax.highlight(code)
+    text.no_wrap = None
+    # Without the newline that a lexer may have been given at the end.
+    text = text[: len(code)]
+    if text.plain != code:
+        return Text(code)
+    if language in _SHELLS:
+        _mark_commands(text)
+    return text
+
+
+def _mark_commands(text: Text) -> None:
+    """Pygments leaves the names of programs and options of a shell command as they are."""
+    taken = [(span.start, span.end) for span in text.spans]
+    for pattern, style in ((_COMMAND_WORD, "syntax name"), (_OPTION, "syntax number")):
+        for match in pattern.finditer(text.plain):
+            start, end = match.span(pattern.groups)
+            if not any(first < end and start < last for first, last in taken):
+                text.stylize(style, start, end)
+
+
+def highlighted(code: str, language: str) -> Text:
+    """Code in its colours; without any if its language is not known, or if it is too long."""
+    return _highlighted(code, language.lower()).copy()
+
+
+def language_of(path: str) -> str:
+    """As a fence would name the language of a file; empty if its name does not tell."""
+    name = path.rpartition("/")[2].lower()
+    if name in {"dockerfile", "containerfile", "makefile"}:
+        return "docker" if name != "makefile" else "make"
+    return name.rpartition(".")[2] if "." in name else ""
+
+
+@lru_cache(maxsize=500)
+def changed_words(old: str, new: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Where two lines differ: places in the old one and in the new one. None if they have little in common."""
+    if max(len(old), len(new)) > _MOST_COMPARED:
+        return [], []
+    words = [re.findall(r"\w+|\s+|.", line) for line in (old, new)]
+    matcher = SequenceMatcher(None, *words, autojunk=False)
+    if matcher.ratio() < _ALIKE:
+        return [], []
+    places: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
+    for tag, *ends in matcher.get_opcodes():
+        for side, (first, last) in enumerate((ends[:2], ends[2:])):
+            if tag != "equal" and first < last:
+                start = len("".join(words[side][:first]))
+                places[side].append((start, start + len("".join(words[side][first:last]))))
+    return places
