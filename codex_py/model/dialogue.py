@@ -20,8 +20,8 @@ from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import message_texts
 from codex_py.protocol.tools import called_tool, read_coded_text
 
-_CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
-_OUTPUTS = {"function_call_output", "custom_tool_call_output"}
+CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
+OUTPUTS = {"function_call_output", "custom_tool_call_output"}
 _MAX_NAME = 64
 _LEGAL: Mapping[str, str] = {
     "verbatim": r"(?s).+",
@@ -162,7 +162,7 @@ class Dialogue:
             told = Told(str(item.get("role")), self._parts(item.get("content")))
             if told.parts:
                 (self._turns if self._open_turn() is None else self._waiting).append(told)
-        elif kind in _OUTPUTS:
+        elif kind in OUTPUTS:
             self._answer(item)
         elif (block := self._block(kind, item)) is not None:
             turn = self._model_turn()
@@ -215,8 +215,8 @@ class Dialogue:
 
     def _block(self, kind: str, item: JsonObject) -> Block | None:
         data = self._maker.own_data(item, self._model)
-        if kind in _CALLS:
-            return _call(kind, item, data or {})
+        if kind in CALLS:
+            return call_of(item, data or {})
         match kind:
             case "message":
                 text = "".join(_said(item.get("content")))
@@ -260,8 +260,9 @@ class CallIds:
                 return made
 
 
-def _call(kind: str, item: JsonObject, data: JsonObject) -> Call:
-    call_id = str(item.get("call_id") or item.get("id"))
+def call_of(item: JsonObject, data: JsonObject) -> Call:
+    """The call that an item is, of one of the types `CALLS`. `data`: see `Call`."""
+    kind, call_id = item["type"], str(item.get("call_id") or item.get("id"))
     if kind == "local_shell_call":
         action = object_field(item, "action")
         names = {"command": "command", "workdir": "working_directory", "timeout_ms": "timeout_ms"}

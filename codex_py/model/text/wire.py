@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from codex_py.model.dialogue import CALLS, OUTPUTS, call_of
 from codex_py.model.provider_data import GrowingHistory, Maker
 from codex_py.model.text.decoder import TextToolsDecoder
 from codex_py.model.text.format import (
@@ -15,10 +16,9 @@ from codex_py.model.text.format import (
     session_tag,
     tools_text,
 )
-from codex_py.protocol.json_fields import JsonObject, object_field, objects, text_field
+from codex_py.protocol.json_fields import JsonObject, objects, text_field
 from codex_py.protocol.messages import EncodedItem, encode_json, input_text, message
 from codex_py.protocol.stream import ANY_TOOL, Decoder, Prompt, Wire
-from codex_py.protocol.tools import called_tool
 
 _LATEST_CHOICE = {
     "none": "You may not call a tool now.",
@@ -86,22 +86,15 @@ class TextToolsWire:
                 self._items.append(self._without_tag(item))
                 continue
             data: JsonObject = json.loads(item)
-            kind = data.get("type")
-            if kind in {"function_call", "custom_tool_call"}:
-                name = called_tool(data.get("namespace"), str(data.get("name")))
-                self._open.append((str(data.get("call_id")), name))
-                is_freeform = kind == "custom_tool_call"
-                body = str(data.get("input" if is_freeform else "arguments"))
-                spec = specs.get(name)
-                text = call_text(name, body, self._tag, is_freeform=is_freeform, spec=spec)
+            if data.get("type") in CALLS:
+                call = call_of(data, {})
+                self._open.append((call.call_id, call.name))
+                freeform, spec = call.is_freeform, specs.get(call.name)
+                text = call_text(
+                    call.name, call.arguments, self._tag, is_freeform=freeform, spec=spec
+                )
                 self._items.append(_said(text))
-            elif kind == "local_shell_call":
-                call_id = str(data.get("call_id") or data.get("id"))
-                self._open.append((call_id, "shell"))
-                body = json.dumps({"command": object_field(data, "action").get("command")})
-                text = call_text("shell", body, self._tag, is_freeform=False, spec=None)
-                self._items.append(_said(text))
-            elif kind in {"function_call_output", "custom_tool_call_output"}:
+            elif data.get("type") in OUTPUTS:
                 self._items += self._result(data)
             else:
                 self._items.append(self._without_tag(item))
