@@ -8,7 +8,6 @@ tools of Codex.
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
@@ -68,16 +67,11 @@ def tool_specs(
     return tuple(specs)
 
 
-def own_spec(name: str, *, text: str | None = None, without: str | None = None) -> FunctionSpec:
-    """A built-in tool as a function.
-
-    Args:
-        text: the name of its description, if that is not the name of the tool.
-        without: a parameter to leave out.
-    """
+def own_spec(name: str, *, without: str | None = None) -> FunctionSpec:
+    """A built-in tool as a function. `without`: a parameter to leave out."""
     schema = _schemas()[name]
     properties = {key: value for key, value in schema["properties"].items() if key != without}
-    description = instruction_text(f"tools/{text or name}.md")
+    description = instruction_text(f"tools/{name}.md")
     return FunctionSpec(name, description, {**schema, "properties": properties})
 
 
@@ -92,13 +86,11 @@ def _spec(name: str, *, freeform_patch: bool, login: bool) -> ToolSpec:
     if name != "apply_patch":
         return own_spec(name, without=None if login else "login")
     grammar = instruction_text("tools/apply_patch.lark")
-    if not freeform_patch:
-        spec = own_spec(name, text="apply_patch_function")
-        return replace(
-            spec,
-            description=f"{spec.description}\n\nThe grammar of a patch, in Lark notation:\n\n{grammar}",
-        )
-    return FreeformSpec(name, instruction_text("tools/apply_patch.md"), grammar)
+    if freeform_patch:
+        return FreeformSpec(name, instruction_text("tools/apply_patch.md"), grammar)
+    text = instruction_text("tools/apply_patch_function.md")
+    text += f"\n\nThe grammar of a patch, in Lark notation:\n\n{grammar}"
+    return FunctionSpec(name, text, _schemas()[name])
 
 
 @cache
