@@ -55,7 +55,7 @@ class HttpModelClient:
         http: httpx.AsyncClient,
         key: Key | None,
         headers: Mapping[str, str],
-        environment: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] = os.environ,
         sent: Callable[[], None] = lambda: None,
     ) -> None:
         """
@@ -64,7 +64,7 @@ class HttpModelClient:
             sent: called when a request has been written; again when the head of its answer is there, because not every
                 transport of `http` knows when that was.
             headers: of every request; those of the provider go over them.
-            environment: for the `env_http_headers` of the provider; that of the process without it.
+            environment: for the `env_http_headers` of the provider.
 
         Raises:
             ConfigError: a header cannot be sent as it is, or the base URL is none.
@@ -82,12 +82,7 @@ class HttpModelClient:
             raise ConfigError(f"model_providers.{provider.id}.base_url: {error}") from error
         if provider.query_params:
             self._url = self._url.copy_merge_params(dict(provider.query_params))
-        self._headers = _headers(
-            provider,
-            key,
-            {**wire.headers, **headers},
-            os.environ if environment is None else environment,
-        )
+        self._headers = _headers(provider, key, {**wire.headers, **headers}, environment)
         idle_s = provider.stream_idle_timeout_ms / 1000
         self._timeout = httpx.Timeout(None, connect=_CONNECT_S, write=_WRITE_S, read=idle_s)
         self._max_quiet_s = _QUIET_IDLE_TIMEOUTS * idle_s

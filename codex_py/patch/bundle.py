@@ -93,10 +93,10 @@ def read_bundle(data: bytes | str, key: bytes) -> Bundle:
         diff = fields.pop("diff").encode(errors="surrogateescape")
         files = {str(each["path"]): (each["before"], each["after"]) for each in fields["files"]}
         gates = [str(gate["name"]) for gate in fields["gates"] if gate["status"] != "passed"]
-        failure = (
-            f"gates failed in the run that made the bundle: {', '.join(gates)}" if gates else ""
-        )
-        if not failure and (code := fields.get("exit_code", 0)) != 0:
+        failure = ""
+        if gates:
+            failure = f"gates failed in the run that made the bundle: {', '.join(gates)}"
+        elif (code := fields.get("exit_code", 0)) != 0:
             failure = f"the run that made the bundle ended with exit code {code}"
         summary = "made by {model} in session {session} at {time}, on commit {base}"
         return Bundle(fields, diff, files, failure, summary.format_map(fields))

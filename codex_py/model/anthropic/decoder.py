@@ -29,9 +29,7 @@ _KINDS: dict[str, Kind] = {
 }
 """All other blocks are the server's own: they go back as they came."""
 _DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
-_USAGE = (
-    *("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
-)
+_USAGE = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
 class AnthropicDecoder(BuildingDecoder):
