@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, TypeAlias
 
 from codex_py.testing.events import sse
@@ -87,33 +88,23 @@ def _pieces(reply: Reply) -> Iterator[bytes | Pause]:
         return
     framing = {"content-type": "text/event-stream", "transfer-encoding": "chunked"}
     waiting = [_head(reply, framing)]
-    for parts in _between_pauses(reply.events):
-        if isinstance(parts, Pause):
-            yield b"".join(waiting)
-            waiting.clear()
-            yield parts
-        elif reply.chunk_each:
-            waiting += [_chunk(part) for part in parts]
-            if reply.delay_s:
-                yield from waiting
+    parts = [part if isinstance(part, bytes | Pause) else sse([part]) for part in reply.events]
+    for _, together in groupby(parts, type):
+        data: list[bytes] = []
+        for part in together:
+            if isinstance(part, bytes):
+                data.append(part)
+            else:
+                yield b"".join(waiting)
                 waiting.clear()
-        else:
-            waiting.append(_chunk(b"".join(parts)))
+                yield part
+        waiting += map(_chunk, data if reply.chunk_each else [b"".join(data)])
+        if reply.chunk_each and reply.delay_s:
+            yield from waiting
+            waiting.clear()
     if not reply.cut:
         waiting.append(b"0\r\n\r\n")
     yield b"".join(waiting)
-
-
-def _between_pauses(events: Sequence[Part]) -> Iterator[list[bytes] | Pause]:
-    parts: list[bytes] = []
-    for event in events:
-        if isinstance(event, Pause):
-            yield parts
-            yield event
-            parts = []
-        else:
-            parts.append(event if isinstance(event, bytes) else sse([event]))
-    yield parts
 
 
 def _head(reply: Reply, headers: Mapping[str, str]) -> bytes:

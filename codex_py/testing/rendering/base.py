@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 from codex_py.testing.events import Event, sse
@@ -53,8 +53,8 @@ class Rendering(ABC):
     def _call(self, index: int, call_id: str, name: str) -> Iterator[Event]:
         """A call begins. `name` is flat: the namespace of an MCP tool is part of it."""
 
-    @abstractmethod
-    def _item_end(self, index: int, item: Mapping[str, Any]) -> Iterator[Event]: ...
+    def _item_end(self, index: int, item: Mapping[str, Any]) -> Iterable[Event]:  # noqa: ARG002
+        return ()
 
     @abstractmethod
     def _end(self, reason: str | None, usage: Mapping[str, Any] | None) -> Iterator[Event]:

@@ -44,9 +44,6 @@ class ChatStream(Rendering):
         function = {"name": name, "arguments": ""}
         yield self._call_chunk(index, {"id": call_id, "type": "function", "function": function})
 
-    def _item_end(self, index: int, item: Mapping[str, Any]) -> Iterator[Event]:  # noqa: ARG002
-        yield from ()
-
     def _end(self, reason: str | None, usage: Mapping[str, Any] | None) -> Iterator[Event]:
         default = "tool_calls" if self._calls else "stop"
         yield self._chunk({}, _FINISH.get(reason or "", default))
