@@ -9,6 +9,7 @@ at once, and frees the blocks of the old one.
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from pathlib import Path
 
 from codex_py.errors import PatchError
 from codex_py.patch.files.change import Backup, Entry, FileChange
@@ -189,8 +190,5 @@ class Transaction:
 
     def _gives_way(self, folder: str) -> bool:
         """True if a directory has to go before files are written: it, or one above it, becomes a file."""
-        while folder != "/":
-            if folder in self._becoming_files:
-                return True
-            folder = split(folder)[0]
-        return False
+        above = map(str, Path(folder).parents)
+        return not self._becoming_files.isdisjoint((folder, *above))
