@@ -17,6 +17,7 @@ from referencing.exceptions import Unresolvable
 
 from codex_py.errors import ConfigError, OptionError
 from codex_py.protocol.calls import shortened
+from codex_py.protocol.json_fields import as_object
 
 _MAX_REASON_CHARACTERS = 300
 
@@ -82,7 +83,10 @@ def _violation(schema: Any, text: str) -> str | None:
 
 
 def _validator_class(schema: Any) -> Any:
-    return validator_for(schema, default=Draft202012Validator)
+    # Whatever else stands there, jsonschema looks up and fails.
+    draft = as_object(schema).get("$schema")
+    known = {"$schema": draft} if isinstance(draft, str) else True
+    return validator_for(known, default=Draft202012Validator)
 
 
 def _reason(error: ValidationError | SchemaError) -> str:

@@ -55,8 +55,10 @@ def test_a_missing_schema_file_is_named(tmp_path: Path) -> None:
         ("[" * 100_000, "is not valid JSON: "),
         ('{"type":"strng"}', "is not a valid JSON Schema: at $.type: 'strng' is not valid"),
         ('"a text"', "is not a valid JSON Schema: at $: 'a text' is not of type"),
+        ("5", "is not a valid JSON Schema: at $: 5 is not of type"),
+        ('{"$schema":[]}', "is not a valid JSON Schema: at $['$schema']: [] is not of type"),
     ],
-    ids=["cut", "no JSON number", "deep", "unknown type", "no schema"],
+    ids=["cut", "no JSON number", "deep", "unknown type", "no schema", "number", "odd draft"],
 )
 def test_a_file_that_is_no_schema_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = _file(tmp_path, text)

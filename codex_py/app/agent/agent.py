@@ -175,6 +175,7 @@ class Agent(Generic[OutputT]):
         Raises:
             KeyboardInterrupt: Ctrl-C interrupted the turn.
         """
+        self._conversation.require_open()
         if self._thread is None:
             self._thread = LoopThread()
             weakref.finalize(self, self._thread.close)

@@ -169,9 +169,12 @@ class Conversation:
             self._is_cancelled = True
             task.cancel()
 
-    async def _opened(self) -> tuple[HostedSession, Session]:
+    def require_open(self) -> None:
         if self.is_closed:
             raise RuntimeError("the agent is closed")
+
+    async def _opened(self) -> tuple[HostedSession, Session]:
+        self.require_open()
         loop = asyncio.get_running_loop()
         if self._loop is not None and self._loop.is_closed():
             # With one `asyncio.run` for each prompt, the session ended with the loop.

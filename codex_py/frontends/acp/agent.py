@@ -255,8 +255,8 @@ def _checked(kind: type[_RequestT], params: Any) -> _RequestT:
 
 
 def _absolute(name: str, path: str) -> Path:
-    if not path.startswith("/"):
-        raise RpcError(INVALID_PARAMS, f"`{name}`: {path!r} is not absolute")
+    if not path.startswith("/") or "\0" in path:
+        raise RpcError(INVALID_PARAMS, f"`{name}`: {path!r} is not an absolute path")
     return Path(path)
 
 

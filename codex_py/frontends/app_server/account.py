@@ -5,7 +5,7 @@ from typing import Any
 
 from codex_py.app.json_rpc import INVALID_REQUEST, RpcError
 from codex_py.app.settings import described_models
-from codex_py.app.stored_login import remove_login, store_key, stored_login
+from codex_py.app.stored_login import checked_key, remove_login, store_key, stored_login
 from codex_py.config.config import Config
 from codex_py.frontends.app_server import params
 
@@ -35,7 +35,7 @@ class Account:
     async def login(self, asked: params.Login) -> dict[str, Any]:
         if not (key := asked.api_key.strip()):
             raise RpcError(INVALID_REQUEST, "the API key is empty")
-        store_key(self._config(), key)
+        store_key(self._config(), checked_key(key))
         done = {"loginId": None, "success": True, "error": None}
         self._later("account/login/completed", done)
         self._later("account/updated", {"authMode": "apikey", "planType": None})

@@ -11,7 +11,7 @@ from typing import Final
 from codex_py.app.json_rpc import INVALID_REQUEST, RpcError
 from codex_py.frontends.app_server import params
 
-_IMAGE: Final = re.compile(r"data:image/(\w+)[\w=;+.-]*;base64,", re.ASCII)
+_IMAGE: Final = re.compile(r"data:image/(\w{1,20})\b[\w=;+.-]*;base64,", re.ASCII)
 
 
 class Inputs:

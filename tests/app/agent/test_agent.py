@@ -94,6 +94,13 @@ def test_a_conversation_goes_on_with_each_prompt() -> None:
     assert prompts(model)[-2:] == ["first", "second"]
 
 
+def test_a_closed_agent_says_so_to_run_sync_too() -> None:
+    with Agent(FakeModel("one", "two")) as agent:
+        agent.run_sync("first")
+    with pytest.raises(RuntimeError, match="the agent is closed"):
+        agent.run_sync("second")
+
+
 def test_it_goes_on_in_another_event_loop_when_the_first_has_ended(tmp_path: Path) -> None:
     for home in (None, tmp_path / "own"):
         model = FakeModel("one", "two", "three")

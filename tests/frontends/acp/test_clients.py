@@ -59,6 +59,7 @@ def answers(place: Workplace, stdin: bytes) -> list[dict[str, Any]]:
         (b'{"id":1,"method":"session/prompt","params":{"sessionId":"x","prompt":"go"}}', -32602),
         (b'{"id":1,"method":"session/close","params":{"sessionId":"x"}}', -32002),
         (b'{"id":1,"method":"session/list","params":{"cwd":"."}}', -32602),
+        (b'{"id":1,"method":"session/list","params":{"cwd":"/\\u0000"}}', -32602),
         (b'{"id":1,"method":"session/list","params":{"cursor":"next"}}', -32602),
         (
             b'{"id":1,"method":"session/load","params":{"sessionId":"../x","cwd":"/","mcpServers":[]}}',

@@ -467,7 +467,8 @@ def test_images_go_to_the_model(place: Workplace) -> None:
                 ],
             )
             server.ended(thread)
-            for bad in ("https://x/y.png", "data:image/png;base64,???"):
+            long = f"data:image/{'x' * 300};base64,AAAA"
+            for bad in ("https://x/y.png", "data:image/png;base64,???", long):
                 part = {"type": "image", "url": bad}
                 error = server.refused("turn/start", {"threadId": thread, "input": [part]})
                 assert error["code"] == -32600
@@ -496,6 +497,9 @@ def test_a_key_is_stored_and_removed(place: Workplace) -> None:
         assert server.ask("account/read")["account"] == {"type": "apiKey"}
         stored = json.loads((place.home / "auth.json").read_text(encoding="utf-8"))
         assert stored["OPENAI_API_KEY"] == "sk-test-0123456789"
+        for wrong in ("", "a\nb", "\ud800"):
+            key = {"type": "apiKey", "apiKey": wrong}
+            assert "key" in server.refused("account/login/start", key)["message"]
         assert server.ask("account/logout") == {}
         assert server.ask("account/read")["account"] is None
 
