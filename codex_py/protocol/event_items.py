@@ -124,6 +124,11 @@ class TodoEntry:
     completed: bool
     in_progress: bool = field(default=False, metadata={"json": False})
 
+    @property
+    def status(self) -> Literal["pending", "in_progress", "completed"]:
+        """As the model gives it."""
+        return "completed" if self.completed else "in_progress" if self.in_progress else "pending"
+
 
 @frozen(kw_only=True)
 class TodoList(_Item):

@@ -1,9 +1,10 @@
 """The MCP servers of a session, as the user sees them; and the questions of servers, and of the model. LIGHT."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import as_object
 
 McpFailure: TypeAlias = Literal[
     "not_started", "exited", "timed_out", "refused", "unreachable", "protocol"
@@ -90,6 +91,13 @@ class Elicitation:
     """The model asks this, and `schema` is a form for it. Answer each by its id, with the label of an option or any
     other text; a list may have `user_note: TEXT` besides the label. In the form, `ID_other` takes other text."""
 
+    @property
+    def request(self) -> dict[str, Any]:
+        """What a client is asked with, besides the message: the params of `elicitation/create`."""
+        if self.url is not None:
+            return {"mode": "url", "url": self.url, "elicitationId": self.url}
+        return {"mode": "form", "requestedSchema": dict(self.schema or {})}
+
 
 @frozen
 class ElicitationAnswer:
@@ -99,6 +107,17 @@ class ElicitationAnswer:
     """`cancel`: the user dismissed the question."""
     content: Mapping[str, str | int | float | bool | list[str] | None] | None = None
     """The values of the form; only with `accept`."""
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> Self:
+        """The answer of a client to `elicitation/create`. Whatever is no clear yes is a no."""
+        match answer.get("action"):
+            case "accept":
+                return cls("accept", as_object(answer.get("content")))
+            case "cancel":
+                return cls("cancel")
+            case _:
+                return cls("decline")
 
 
 class Elicitor(Protocol):

@@ -16,7 +16,7 @@ _LONGEST = 20_000
 """Characters of one output, one diff or one prompt of an agent."""
 _SHORT_TURN_MS = 2_000
 """As in the terminal, a quick turn needs no line."""
-_STEPS = {(True, False): "✔", (False, True): "▸", (False, False): "□"}
+_STEPS = {"completed": "✔", "in_progress": "▸", "pending": "□"}
 
 Kind: TypeAlias = Literal[
     "user", "agent", "thought", "command", "change", "plan", "call", "note", "error"
@@ -64,7 +64,7 @@ def _entry(item: event_items.ThreadItem) -> Entry:
         case event_items.FileChange():
             return _change(item)
         case event_items.TodoList():
-            steps = (f"- {_STEPS[s.completed, s.in_progress]} {s.text}" for s in item.items)
+            steps = (f"- {_STEPS[s.status]} {s.text}" for s in item.items)
             text = "\n\n".join(filter(None, (item.explanation, "\n".join(steps))))
             return Entry("plan", "Updated plan", parts=_texts(text, "markdown"))
         case event_items.McpToolCall():

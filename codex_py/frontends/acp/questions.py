@@ -79,18 +79,12 @@ class Questions:
         return Review(decision)
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
-        params: dict[str, Any] = {"message": f"{elicitation.server}: {elicitation.message}"}
-        if elicitation.url is not None and self._client.has_urls:
-            params |= {"mode": "url", "url": elicitation.url, "elicitationId": elicitation.url}
-        elif elicitation.url is None and self._client.has_forms:
-            params |= {"mode": "form", "requestedSchema": dict(elicitation.schema or {})}
-        else:
+        client = self._client
+        if not (client.has_forms if elicitation.url is None else client.has_urls):
             return ElicitationAnswer("decline")
-        answer = await self._ask("elicitation/create", **params)
-        if (action := answer.get("action")) not in {"accept", "cancel"}:
-            return ElicitationAnswer("decline")
-        content = as_object(answer.get("content")) if action == "accept" else None
-        return ElicitationAnswer(action, content)
+        message = f"{elicitation.server}: {elicitation.message}"
+        answer = await self._ask("elicitation/create", message=message, **elicitation.request)
+        return ElicitationAnswer.of(answer)
 
     async def _ask(self, method: str, **params: Any) -> dict[str, Any]:
         """The client's answer; empty if it is an error, or no object."""

@@ -187,9 +187,8 @@ def _progress(call_id: str, **fields: object) -> Update:
 
 
 def _plan(item: event_items.TodoList) -> Update:
-    entries: list[Fields] = []
-    for entry in item.items:
-        status = "in_progress" if entry.in_progress else "pending"
-        status = "completed" if entry.completed else status
-        entries.append({"content": entry.text, "priority": "medium", "status": status})
+    entries = [
+        {"content": entry.text, "priority": "medium", "status": entry.status}
+        for entry in item.items
+    ]
     return {"sessionUpdate": "plan", "entries": entries}

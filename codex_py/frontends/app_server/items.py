@@ -187,8 +187,8 @@ class TurnFeed:
         if isinstance(item, event_items.TodoList):
             # Nothing changes at the end of the turn.
             if not is_done:
-                plan = {"explanation": item.explanation, "plan": _plan(item)}
-                yield self._told("turn/plan/updated", **plan)
+                plan = [{"step": each.text, "status": to_camel(each.status)} for each in item.items]
+                yield self._told("turn/plan/updated", explanation=item.explanation, plan=plan)
             return
         if shown_item(item, "", "") is None:
             return
@@ -294,14 +294,6 @@ def _server_call(item: event_items.McpToolCall) -> dict[str, Any]:
         "error": item.error and {"message": item.error.get("message", "")},
         "durationMs": None,
     }
-
-
-def _plan(item: event_items.TodoList) -> list[dict[str, str]]:
-    statuses = {(True, False): "completed", (False, True): "inProgress"}
-    return [
-        {"step": each.text, "status": statuses.get((each.completed, each.in_progress), "pending")}
-        for each in item.items
-    ]
 
 
 def _tokens(usage: Usage) -> dict[str, int]:

@@ -68,19 +68,9 @@ class Questions:
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         if elicitation.questions:
             return await self._ask_user(elicitation)
-        params: dict[str, Any] = {"serverName": elicitation.server, "message": elicitation.message}
-        if elicitation.url is not None:
-            params |= {"mode": "url", "url": elicitation.url, "elicitationId": elicitation.url}
-        else:
-            params |= {"mode": "form", "requestedSchema": dict(elicitation.schema or {})}
-        answer = await self._ask("mcpServer/elicitation/request", params)
-        match answer.get("action"):
-            case "accept":
-                return ElicitationAnswer("accept", as_object(answer.get("content")))
-            case "cancel":
-                return ElicitationAnswer("cancel")
-            case _:
-                return ElicitationAnswer("decline")
+        said = {"serverName": elicitation.server, "message": elicitation.message}
+        answer = await self._ask("mcpServer/elicitation/request", {**said, **elicitation.request})
+        return ElicitationAnswer.of(answer)
 
     async def _review_call(self, request: ApprovalRequest) -> Review:
         """As Codex asks about a call of an MCP server: with a form that has no fields."""

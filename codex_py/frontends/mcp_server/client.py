@@ -152,17 +152,13 @@ class Call:
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         """Pass on a question of the thread's MCP server, or of the model, to the user."""
-        params: dict[str, Any] = {"message": f"{elicitation.server}: {elicitation.message}"}
-        if elicitation.url is not None:
-            if not self._client.can_open_urls:
-                return ElicitationAnswer("decline")
-            params |= {"mode": "url", "url": elicitation.url, "elicitationId": elicitation.url}
-        elif not self._client.can_be_asked:
+        client = self._client
+        if not (client.can_be_asked if elicitation.url is None else client.can_open_urls):
             return ElicitationAnswer("decline")
-        else:
-            params |= {"mode": "form", "requestedSchema": dict(elicitation.schema or {})}
+        message = f"{elicitation.server}: {elicitation.message}"
         try:
-            answer = types.ElicitResult.model_validate(await self._client.ask(params))
+            given = await client.ask({"message": message, **elicitation.request})
+            answer = types.ElicitResult.model_validate(given)
         except (MCPError, ValueError):
             return ElicitationAnswer("decline")
         return ElicitationAnswer(answer.action, answer.content)

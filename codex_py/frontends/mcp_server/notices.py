@@ -134,10 +134,7 @@ def _invocation(item: event_items.McpToolCall) -> dict[str, Any]:
 
 
 def _plan(item: event_items.TodoList) -> dict[str, Any]:
-    plan: list[dict[str, str]] = []
-    for entry in item.items:
-        status = "in_progress" if entry.in_progress else "pending"
-        plan.append({"step": entry.text, "status": "completed" if entry.completed else status})
+    plan = [{"step": entry.text, "status": entry.status} for entry in item.items]
     return {"type": "plan_update", "explanation": item.explanation, "plan": plan}
 
 
