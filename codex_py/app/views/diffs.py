@@ -4,7 +4,7 @@ Do not apply the result: it is lenient, and text that is no diff has no files.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -41,6 +41,8 @@ class ShownFile:
     """`Added`, `Edited`, `Deleted` or `Renamed`."""
     moved_to: str = ""
     lines: list[DiffLine] = field(default_factory=list[DiffLine])
+    hunks: Sequence[DiffHunk] = field(default=(), compare=False)
+    """As they are in the diff; an envelope has none."""
 
 
 def read_diff(diff: str) -> list[ShownFile]:
@@ -57,7 +59,8 @@ def read_diff(diff: str) -> list[ShownFile]:
 def _shown(file: FileDiff) -> ShownFile:
     count = int(file.has_prefix and file.is_git)
     old, new = (stripped(name, count) or name for name in (file.old_name, file.new_name))
-    shown = ShownFile(old, VERBS.get(file.operation, EDITED), new if old != new else "")
+    verb = VERBS.get(file.operation, EDITED)
+    shown = ShownFile(old, verb, new if old != new else "", hunks=file.hunks)
     for hunk in file.hunks:
         if shown.lines:
             shown.lines.append(DiffLine("@", ""))

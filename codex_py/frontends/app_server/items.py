@@ -1,6 +1,5 @@
 """The events of a turn as the notifications of Codex 0.169, live and read back. Nothing here does I/O."""
 
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,9 +8,11 @@ from typing import Any, Final, NamedTuple
 
 from pydantic.alias_generators import to_camel
 
+from codex_py.app.views.diffs import ShownFile, read_diff
 from codex_py.app.views.item_text import script_of
 from codex_py.errors import QUOTA_CODES
 from codex_py.patch.diff.turn_diff import NetChanges
+from codex_py.patch.unified.hunks import written_hunks
 from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import ApprovalRequest
 from codex_py.protocol.stream import Usage
@@ -21,12 +22,6 @@ _ERROR_INFO: Final = {
     "server_overloaded": "serverOverloaded",
     **dict.fromkeys(QUOTA_CODES, "usageLimitExceeded"),
 }
-_FILE: Final = re.compile(r"^(?=diff --git )", re.MULTILINE)
-_NAMES: Final = re.compile(
-    r'^(?:---|\+\+\+|rename from|rename to) "?(?:[ab]/)?(.*?)"?$', re.MULTILINE
-)
-_HUNKS: Final = re.compile(r"^(?=@@ )", re.MULTILINE)
-_MOVED: Final = re.compile(r'^rename to "?(.*?)"?$', re.MULTILINE)
 
 
 class Notice(NamedTuple):
@@ -259,23 +254,19 @@ def _command(item: event_items.CommandExecution, cwd: str) -> dict[str, Any]:
 
 def _changes(item: event_items.FileChange, cwd: str) -> Iterator[dict[str, Any]]:
     """Each file with its part of the diff: the contents of one that was added or deleted, else the hunks."""
-    parts = [part for part in _FILE.split(item.diff) if part.startswith("diff --git ")]
+    files = read_diff(item.diff)
     for change in item.changes:
-        part = next((part for part in parts if _is_about(part, change.path)), "")
-        moved = _MOVED.search(part)
-        kind: dict[str, Any] = {"type": change.kind}
-        hunks = "".join(_HUNKS.split(part)[1:])
+        path, kind = str(Path(cwd, change.path)), {"type": change.kind}
+        file = next((each for each in files if path.endswith(f"/{each.path}")), ShownFile(""))
         if change.kind == "update":
-            kind["move_path"] = moved and str(Path(change.path).parent / Path(moved[1]).name)
+            # Names in a diff are those below a folder, or below the root.
+            folder = path.removesuffix(file.path)
+            move = {"move_path": folder + file.moved_to if file.moved_to else None}
+            diff = written_hunks(file.hunks).decode(errors="replace")
+            yield {"path": path, "kind": {**kind, **move}, "diff": diff}
         else:
-            lines = hunks.splitlines(keepends=True)
-            hunks = "".join([line[1:] for line in lines if line.startswith(("+", "-"))])
-        yield {"path": str(Path(cwd, change.path)), "kind": kind, "diff": hunks}
-
-
-def _is_about(part: str, path: str) -> bool:
-    names = [name.removeprefix("/") for name in _NAMES.findall(part) if name != "/dev/null"]
-    return any(f"/{path}".endswith(f"/{name}") for name in names)
+            lines = [f"{line.text}\n" for line in file.lines if line.sign in "+-"]
+            yield {"path": path, "kind": kind, "diff": "".join(lines)}
 
 
 def _server_call(item: event_items.McpToolCall) -> dict[str, Any]:

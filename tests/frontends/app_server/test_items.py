@@ -1,0 +1,28 @@
+"""Items in the shape of Codex."""
+
+from codex_py.frontends.app_server.items import shown_item
+from codex_py.protocol.event_items import Change, FileChange
+
+MOVED = """\
+diff --git a/old/a.txt b/new/b.txt
+similarity index 50%
+rename from old/a.txt
+rename to new/b.txt
+--- a/old/a.txt
++++ b/new/b.txt
+@@ -1,2 +1,2 @@
+ same
+-x
++y
+"""
+
+
+def test_a_file_that_moves_to_another_folder_names_its_new_place() -> None:
+    item = FileChange(id="i", changes=[Change(path="/work/old/a.txt", kind="update")], diff=MOVED)
+    assert (shown_item(item, "1", "/work") or {})["changes"] == [
+        {
+            "path": "/work/old/a.txt",
+            "kind": {"type": "update", "move_path": "/work/new/b.txt"},
+            "diff": MOVED[MOVED.index("@@") :],
+        }
+    ]
