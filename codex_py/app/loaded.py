@@ -11,7 +11,12 @@ from typing import Any
 
 from codex_py.app.options import SessionSetup
 from codex_py.app.user_programs import Start, secret_names, user_programs, user_shell
-from codex_py.config.environment import child_environment, hidden_names, without_variables
+from codex_py.config.environment import (
+    child_environment,
+    environment_after_profile,
+    hidden_names,
+    without_variables,
+)
 from codex_py.core.session import Session
 from codex_py.execpolicy.added_rule import allow_prefix
 from codex_py.execpolicy.decision import Rules
@@ -36,6 +41,7 @@ from codex_py.tools.builtin import builtin_tools
 from codex_py.tools.plan import UpdatePlan
 from codex_py.tools.router import ToolRouter
 from codex_py.tools.shell.orchestrator import Orchestrator
+from codex_py.tools.shell.snapshot import LoginShell
 
 _RELEASE_AFTER_S = 0.3
 """The next command often comes at once, and what a command left behind takes a moment to die."""
@@ -68,15 +74,29 @@ class LoadedTools:
         programs = user_programs(config, setup.environment, setup.options.add_dirs)
         self._record = cache(partial(record_writable_roots, config.home, self._environment))
         # The home is read-only for commands: the configuration says what they may do.
-        self.sandbox = PlatformSandbox(
+        new_sandbox = partial(
+            PlatformSandbox,
             programs.environment(self._environment),
             home=config.home,
             limits=config.sandbox_limits,
             problems=setup.backend_problems,
         )
+        self.sandbox = new_sandbox()
         self._hidden = hidden_names(config.shell_environment, setup.environment, names)
         shell = user_shell(setup.environment)
         self._shell = [shell, "-lc" if config.allow_login_shell else "-c"]
+        # With a sandbox of its own: a session that runs no command may do without one.
+        self._profile_sandbox = new_sandbox()
+        self._login_shell = LoginShell(
+            shell,
+            self._environment,
+            partial(environment_after_profile, config.shell_environment, names),
+            self._in_profile_sandbox,
+            session.settings.cwd,
+            setup.shell_snapshots,
+        )
+        if config.allow_login_shell:
+            self._login_shell.begin()
         self._confined = 0
         """The number of commands that run within `confined`."""
         orchestrator = Orchestrator(
@@ -96,6 +116,7 @@ class LoadedTools:
             image_detail=info.image_detail,
             max_poll_ms=config.background_terminal_max_timeout_ms,
             allow_login_shell=config.allow_login_shell,
+            login_shell=self._login_shell,
             unambiguous_patches=config.patch_ambiguous == "refuse",
         )
         self.router = ToolRouter(_finder(tools, extension), extension.wrap_dispatch)
@@ -144,11 +165,12 @@ class LoadedTools:
     async def aclose(self) -> None:
         """Stop the processes that the tools started. The tools can be used again."""
         try:
-            await self.processes.aclose()
+            await asyncio.gather(self._login_shell.aclose(), self.processes.aclose())
         finally:
             if self._release is not None:
                 self._release.cancel()
             self.sandbox.release()
+            self._profile_sandbox.release()
 
     def _release_soon(self, delay_s: float = _RELEASE_AFTER_S) -> None:
         def release() -> None:
@@ -172,6 +194,11 @@ class LoadedTools:
             self._warn_once(f"{settings.cwd} was replaced by a link, so nothing is written there.")
         self._record(policy)
         return policy
+
+    def _in_profile_sandbox(self, argv: Sequence[str]) -> Sequence[str]:
+        # No profile has to write to the workspace, so nothing in it needs protection meanwhile.
+        policy = replace(self._session.settings.sandbox_policy, writable_roots=())
+        return self._profile_sandbox.command(argv, policy, self._session.settings.cwd)
 
     def _context(self, call_id: str, emit: EventSink) -> ToolContext:
         settings = self._session.settings

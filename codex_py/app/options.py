@@ -123,6 +123,8 @@ class SessionSetup:
     """See `Approvals`."""
     backend_problems: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     """What a session found out about the backends of the sandbox, for its children; see `PlatformSandbox`."""
+    shell_snapshots: dict[Any, Any] = field(default_factory=dict[Any, Any])
+    """What a session knows of the user's login shell, for its children; see `LoginShell`."""
     connect: Connect | None = None
     """Makes a client for another provider of the thread. None while there is no thread: factories of features have
     it."""

@@ -99,6 +99,31 @@ def allowed_environment(
     return variables
 
 
+def environment_after_profile(
+    policy: ShellEnvironmentPolicy,
+    secret_names: Collection[str],
+    exported: Mapping[str, str],
+    environment: Mapping[str, str],
+) -> dict[str, str]:
+    """The environment of a command that runs with what a login shell exports, instead of in one.
+
+    The profile's variables win over those of `environment`, except over what the policy sets, `TMPDIR`, which the
+    sandbox knows, and what differs from command to command. The policy hides those that it hides of the user.
+    """
+    hidden, patterns = _secret(policy, secret_names), _excluded(policy)
+    variables = {
+        name: value
+        for name, value in exported.items()
+        if name not in hidden and not _matches(name, patterns) and not _is_of_command(name)
+        if not policy.include_only or _matches(name, policy.include_only)
+    }
+    return variables | {
+        name: value
+        for name, value in environment.items()
+        if name in policy.set or name == "TMPDIR" or _is_of_command(name)
+    }
+
+
 def hidden_names(
     policy: ShellEnvironmentPolicy, environment: Mapping[str, str], secret_names: Collection[str]
 ) -> frozenset[str]:
@@ -129,6 +154,10 @@ def without_variables(argv: Sequence[str], names: Collection[str]) -> list[str]:
 def _secret(policy: ShellEnvironmentPolicy, secret_names: Collection[str]) -> set[str]:
     wanted = {name.upper() for name in policy.include_only} | _CORE
     return {name for name in secret_names if name.upper() not in wanted}
+
+
+def _is_of_command(name: str) -> bool:
+    return name in {"PWD", "OLDPWD", "SHLVL", "_"} or name.startswith("CODEX_")
 
 
 def _excluded(policy: ShellEnvironmentPolicy) -> Sequence[str]:

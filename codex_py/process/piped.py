@@ -153,5 +153,9 @@ class ProgramRunner:
             await process.stop()
         return exit_code, stdout.text(), process.stderr_tail()
 
+    def kill(self) -> None:
+        """SIGKILL what runs, and all that it started."""
+        self._guardian.kill_all()
+
     def close(self) -> None:
         self._guardian.close()

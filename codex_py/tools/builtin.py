@@ -12,6 +12,7 @@ from codex_py.tools.shell.command import CommandRunner
 from codex_py.tools.shell.exec_command import ExecCommand, WriteStdin
 from codex_py.tools.shell.orchestrator import Orchestrator
 from codex_py.tools.shell.shell import LocalShell, Shell, ShellCommand
+from codex_py.tools.shell.snapshot import LoginShell
 from codex_py.tools.view_image import ViewImage
 
 
@@ -26,6 +27,7 @@ def builtin_tools(
     image_detail: str,
     max_poll_ms: int,
     allow_login_shell: bool = True,
+    login_shell: LoginShell | None = None,
     unambiguous_patches: bool = False,
 ) -> Mapping[str, Callable[[], Tool[Any]]]:
     """Makes each tool of one session by its name, once. `ApplyPatch`, `CommandTool`, `WriteStdin` and `ViewImage` say
@@ -41,6 +43,7 @@ def builtin_tools(
         processes,
         orchestrator,
         lambda patch, cwd, context: apply_patch().apply(patch, cwd, context),
+        login_shell,
     )
     return {
         "exec_command": lambda: ExecCommand(runner, shell, allow_login=allow_login_shell),

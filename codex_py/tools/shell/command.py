@@ -25,6 +25,7 @@ from codex_py.tools.base import ToolParams, invalid_arguments
 from codex_py.tools.shell.orchestrator import Orchestrator
 from codex_py.tools.shell.permission import CommandCall, Run
 from codex_py.tools.shell.quoting import quote_argv
+from codex_py.tools.shell.snapshot import LoginShell, ShellSnapshot
 
 _SPAWN_FAILED = -1
 _NOT_STARTED: Final[Mapping[str, Literal["declined", "failed"]]] = {
@@ -90,6 +91,7 @@ class CommandRunner:
     orchestrator: Orchestrator
     apply_patch: Callable[[str, Path, ToolContext], Awaitable[ToolOutput]]
     """See `ApplyPatch.apply`."""
+    login_shell: LoginShell | None = None
 
     async def patch_output(
         self, argv: Sequence[str], cwd: Path, context: ToolContext
@@ -121,12 +123,17 @@ class CommandRunner:
         Raises:
             ToolError: the command was refused, or cannot be started.
         """
-        call = params.call(argv, context, tty=tty)
+        call, snapshot = params.call(argv, context, tty=tty), None
+        if (shell := self.login_shell) and (snapshot := await shell.snapshot(argv)) is not None:
+            # Before the decision, which looks for programs on the `PATH` that the command gets.
+            environment = shell.merge(snapshot.exported, context.environment)
+            context = replace(context, environment=environment)
         try:
             verdict = await self.orchestrator.approve(call, context)
-            process = await self._attempt(call, verdict, context, wait_s)
+            process = await self._attempt(call, verdict, context, wait_s, snapshot)
             if verdict.sandboxed and await self.orchestrator.may_leave(call, process, context):
-                process = await self._attempt(call, Run(sandboxed=False), context, wait_s)
+                outside = Run(sandboxed=False)
+                process = await self._attempt(call, outside, context, wait_s, snapshot)
             return process
         except ToolError as error:
             if (status := _NOT_STARTED.get(error.code)) is not None:
@@ -136,13 +143,23 @@ class CommandRunner:
             raise
 
     async def _attempt(
-        self, call: CommandCall, verdict: Run, context: ToolContext, wait_s: float
+        self,
+        call: CommandCall,
+        verdict: Run,
+        context: ToolContext,
+        wait_s: float,
+        snapshot: ShellSnapshot | None,
     ) -> Process:
-        argv = self.orchestrator.argv(call, context, sandboxed=verdict.sandboxed)
-        tty = call.tty
+        run, tty = call, call.tty
         if verdict.environment is not None:
-            # A rule allowed it and nobody was asked: no terminal then, for the rule does not cover what is typed.
+            # A rule allowed it and nobody was asked: no terminal then, for the rule does not cover what is typed. Nor
+            # does it cover functions of the profile, which would come before programs.
             context, tty = replace(context, environment=dict(verdict.environment)), False
+        elif snapshot is not None:
+            run = replace(call, argv=(*call.argv[:2], snapshot.script(call.argv[2])))
+            context = replace(context, environment=context.environment | snapshot.pieces)
+        sandboxed, login = verdict.sandboxed, snapshot is None
+        argv = self.orchestrator.argv(run, context, sandboxed=sandboxed, login=login)
         process = self._start(call, argv, context, tty=tty)
         try:
             await process.wait(wait_s)

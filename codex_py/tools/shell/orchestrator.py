@@ -85,9 +85,13 @@ class Orchestrator:
             return Run(verdict.sandboxed or is_final)
         return verdict
 
-    def argv(self, call: CommandCall, context: ToolContext, *, sandboxed: bool) -> Sequence[str]:
-        """The argv to start. Raises a `ToolError` if no sandbox is available."""
+    def argv(
+        self, call: CommandCall, context: ToolContext, *, sandboxed: bool, login: bool = True
+    ) -> Sequence[str]:
+        """The argv to start; without `login`, `-lc` becomes `-c`. Raises a `ToolError` if no sandbox is available."""
         argv = without_variables(call.argv, self.hidden)
+        if not login:
+            argv[1] = "-c"
         if not sandboxed:
             return argv
         return self.sandbox.command(argv, context.sandbox_policy, call.cwd)

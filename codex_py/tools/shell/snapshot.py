@@ -1,0 +1,221 @@
+"""What the user's login shell sets, asked once: with that, commands need not run its profile each.
+
+They run with `-c` instead of `-lc`. The exported variables of the login shell are their environment. In bash, a script
+restores the rest: functions, aliases, options, umask, other variables. It is handed over in variables too, which the
+first line of the command takes away: there is no file that another command could find or change.
+"""
+
+import asyncio
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path, PurePath
+from typing import Final, TypeAlias
+
+from codex_py.errors import ToolError
+from codex_py.process.piped import ProgramRunner
+from codex_py.protocol.frozen import frozen
+
+_MAX_S = 10.0
+_MAX_BYTES = 1 << 20
+_ZSH: Final = (".zshenv", ".zprofile", ".zshrc", ".zlogin")
+_OWN_FILES: Final = (".bash_profile", ".bash_login", ".profile", ".bashrc", *_ZSH)
+_SYSTEM_FILES: Final = ("profile", "profile.d", "bash.bashrc", "bashrc", *(n[1:] for n in _ZSH))
+_DECLARED: Final = re.compile(r"declare -(\S+) (\w+)")
+_BEFORE_READING: Final = re.compile("^shopt -s (extglob|expand_aliases)$", re.MULTILINE)
+# These print four parts: limits, options, definitions, and in bash variables. A profile may have functions with the
+# names of builtins, and options that would end this.
+_STATE_OF_BASH = r"""
+\builtin trap - DEBUG ERR EXIT
+{ \builtin ulimit -a; \builtin printf MARK
+  \builtin set +o; \builtin shopt -p || \builtin :; \builtin set +aeufvx; \builtin printf MARK
+  \builtin umask -p; \builtin declare -p IFS; \builtin declare -f; \builtin alias -p
+  \builtin printf MARK; IFS=$' \n'
+  for codex_py_name in $(\builtin compgen -v); do
+    \builtin declare -p $codex_py_name; \builtin printf '\0'
+  done; \builtin printf MARK
+} >&9
+"""
+_STATE = """trap - EXIT; { ulimit -a; printf MARK; set +o; set +eufvx; printf MARK
+umask; alias; typeset -f; printf MARK; printf MARK; } >&9\n"""
+# A plain shell tells first: what both have needs no restoring. What the profile prints is dropped.
+_PLAIN = 'exec 9>&1 >/dev/null 2>&1\n{}exec "$0" -lc "$1"'
+_LOGIN = "{}exec /usr/bin/env -0 >&9"
+_PARTS = 9
+_VARIABLE: Final = "CODEX_PY_SETUP"
+_PIECE: Final = 30_000
+"""Characters of a variable. Linux starts no program with one of more than 128 KiB."""
+
+
+@frozen
+class ShellSnapshot:
+    exported: Mapping[str, str]
+    setup: str = ""
+    """A script of bash that restores the rest."""
+
+    @property
+    def pieces(self) -> dict[str, str]:
+        """The variables that `script` needs."""
+        starts = range(0, len(self.setup), _PIECE)
+        return {f"{_VARIABLE}_{at}": self.setup[at : at + _PIECE] for at in starts}
+
+    def script(self, script: str) -> str:
+        """What to run instead of a script for a login shell. Line numbers stay the same, unless options
+        or aliases have to be there when its first line is read."""
+        if not self.setup:
+            return script
+        end = "\n" if _BEFORE_READING.search(self.setup) else "; "
+        return f'eval "{"".join(f"${name}" for name in self.pieces)}"{end}{script}'
+
+
+_Stamps: TypeAlias = Mapping[Path, "tuple[int, int, int] | None"]
+"""Inode, size and time of files; None for one that is not there."""
+
+
+@dataclass(eq=False)
+class LoginShell:
+    """One serves all commands of a session. When a file of the profile has changed, it asks again."""
+
+    path: str
+    environment: Mapping[str, str]
+    """Of commands. Without `HOME`, or with `BASH_ENV`, there are no snapshots."""
+    merge: Callable[[Mapping[str, str], Mapping[str, str]], dict[str, str]]
+    """`environment_after_profile` of the session."""
+    confine: Callable[[Sequence[str]], Sequence[str]]
+    """Gives the command line that runs a command in the sandbox. May raise a `ToolError`."""
+    cwd: Path
+    snapshots: dict[object, tuple[_Stamps, ShellSnapshot | None]]
+    """Also those of the session's parent and its children, with the files that each depends on. None: it failed."""
+    _runner: ProgramRunner = field(default_factory=ProgramRunner)
+    _task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Take a snapshot in the background, unless there is one that holds, or nothing to gain."""
+        if self._task is None and self._current() is None:
+            profiles = self._profiles()
+            if any(_stamps(profiles).values()):
+                self._task = asyncio.create_task(self._take(profiles))
+
+    async def snapshot(self, argv: Sequence[str]) -> ShellSnapshot | None:
+        """What to run the command with; None if it has to run as it is.
+
+        Waits while a snapshot is taken: the profile would run for as long otherwise.
+        """
+        name = PurePath(self.path).name
+        if len(argv) != 3 or argv[1] != "-lc" or argv[0] not in {self.path, name}:
+            return None
+        self.begin()
+        if self._task is not None:
+            await asyncio.wait({self._task})
+        _, snapshot = self._current() or (None, None)
+        return snapshot
+
+    async def aclose(self) -> None:
+        """End what runs. Another snapshot can be taken."""
+        if self._task is not None:
+            self._task.cancel()
+            # It need not end politely.
+            self._runner.kill()
+            await asyncio.wait({self._task})
+            self._task = None
+        self._runner.close()
+
+    @cached_property
+    def _key(self) -> object:
+        # Without what differs between a parent and its children.
+        return self.path, frozenset(self.merge(self.environment, {}).items())
+
+    def _current(self) -> tuple[_Stamps, ShellSnapshot | None] | None:
+        found = self.snapshots.get(self._key)
+        return found if found is not None and _stamps(found[0]) == found[0] else None
+
+    def _profiles(self) -> Sequence[Path]:
+        """The files of this user, and what systems have added to `/etc/profile`. They need not exist."""
+        home = self.environment.get("HOME")
+        if not home or "BASH_ENV" in self.environment:
+            return ()
+        folders = dict.fromkeys((home, self.environment.get("ZDOTDIR", home)))
+        own = (Path(folder, name) for folder in folders for name in _OWN_FILES)
+        return (*own, *Path("/etc/profile.d").glob("*.sh"))
+
+    async def _take(self, profiles: Sequence[Path]) -> None:
+        stamps = _stamps([*profiles, *(Path("/etc", name) for name in _SYSTEM_FILES)])
+        snapshot = None
+        try:
+            snapshot = await self._asked()
+        except (ToolError, OSError, ValueError):
+            # Commands run the profile themselves then.
+            pass
+        finally:
+            self._task = None
+        if snapshot is not None and (nvm := snapshot.exported.get("NVM_DIR")):
+            # It notes there which version a new shell gets.
+            stamps = {**stamps, **_stamps([Path(nvm, "alias/default")])}
+        self.snapshots[self._key] = stamps, snapshot
+
+    async def _asked(self) -> ShellSnapshot | None:
+        """None: the profile does something that cannot be restored."""
+        is_bash, mark = PurePath(self.path).name == "bash", os.urandom(16).hex()
+        state = _STATE_OF_BASH if is_bash else _STATE
+        # In two words: what bash says of its script and its last command is among the variables.
+        state = state.replace("MARK", f"%s%s {mark[:16]} {mark[16:]}")
+        plain = [self.path, *(("--norc", "--noprofile") if is_bash else ()), "-c"]
+        words = [_PLAIN.format(state), self.path, _LOGIN.format(state)]
+        code, printed = await self._run([*plain, *words], self.environment)
+        parts = printed.split(mark)
+        # Limits have no script that restores them.
+        if code != 0 or len(parts) != _PARTS or parts[0] != parts[4] or "\ufffd" in printed:
+            return None
+        exported = dict(entry.split("=", 1) for entry in parts.pop().split("\0")[:-1])
+        snapshot = ShellSnapshot(exported, self._setup(parts[1:4], parts[5:]))
+        if not snapshot.setup or not is_bash:
+            return None if snapshot.setup else snapshot
+        environment = self.merge(exported, self.environment) | snapshot.pieces
+        tried = await self._run([self.path, "-c", snapshot.script(":")], environment)
+        return snapshot if tried == (0, "") else None
+
+    def _setup(self, plain: Sequence[str], login: Sequence[str]) -> str:
+        """The script that makes a plain shell what a login shell is; empty if they are the same."""
+        before = {*plain[0].splitlines(), "shopt -s login_shell", "set -o login"}
+        options = [line for line in login[0].splitlines() if line not in before]
+        shopt = [line for line in options if line.startswith("shopt")]
+        known = {found[2] for found in map(_DECLARED.match, plain[2].split("\0")) if found}
+        found = [match for match in map(_DECLARED.match, login[2].split("\0")) if match]
+        kept = self.merge({match[2]: "" for match in found}, {}).keys() - known
+        # The environment has those that are exported.
+        variables = [
+            m.string for m in found if m[2] in kept and "x" not in m[1] and m[2][:4] != "BASH"
+        ]
+        definitions = [] if login[1] == plain[1] else [login[1]]
+        # How a function is read depends on `shopt`. The other options may end the script.
+        lines = [*shopt, *variables, *definitions, *(o for o in options if o not in shopt)]
+        return "\n".join([f"unset ${{!{_VARIABLE}_*}}", *lines]) if lines else ""
+
+    async def _run(
+        self, argv: Sequence[str], environment: Mapping[str, str]
+    ) -> tuple[int | None, str]:
+        """The exit code and all that it printed. Nothing is left running."""
+        # The first try of a backend takes a while.
+        argv = await asyncio.to_thread(self.confine, argv)
+        code, printed, errors = await self._runner.run(
+            argv,
+            cwd=self.cwd,
+            environment=environment,
+            stdin=b"",
+            timeout_s=_MAX_S,
+            max_output_bytes=_MAX_BYTES,
+        )
+        return code, printed + errors if len(printed) < _MAX_BYTES // 2 else ""
+
+
+def _stamps(files: Iterable[Path]) -> _Stamps:
+    stamps: dict[Path, tuple[int, int, int] | None] = {}
+    for path in files:
+        try:
+            status = path.stat()
+            stamps[path] = status.st_ino, status.st_size, status.st_mtime_ns
+        except OSError:
+            stamps[path] = None
+    return stamps

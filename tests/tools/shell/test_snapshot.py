@@ -1,0 +1,82 @@
+import asyncio
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from codex_py.config.environment import ShellEnvironmentPolicy, environment_after_profile
+from codex_py.process.sessions import ProcessSessions
+from codex_py.sandbox.backends.backend import Backend
+from codex_py.sandbox.choice import PlatformSandbox
+from codex_py.tools.shell.snapshot import LoginShell
+from tests.sandbox.local_backends import BACKENDS, workspace
+
+BASH = "/bin/bash"
+
+
+def login_shell(home: Path, sandbox: PlatformSandbox) -> LoginShell:
+    environment = {"HOME": str(home), "PATH": os.environ["PATH"]}
+    merge = partial(environment_after_profile, ShellEnvironmentPolicy(), ())
+
+    def confine(argv: Sequence[str]) -> Sequence[str]:
+        return sandbox.command(argv, workspace(home / "work"), home)
+
+    return LoginShell(BASH, environment, merge, confine, home, {})
+
+
+@pytest.mark.parametrize("backend", BACKENDS, ids=[backend.name for backend in BACKENDS])
+def test_every_backend_lets_it_through(backend: Backend, tmp_path: Path) -> None:
+    """Also what does not fit into one variable."""
+    functions = "\n".join(f"f{n}() {{ echo 'ä{'x' * 1000} {n}'; }}" for n in range(300))
+    (tmp_path / ".profile").write_text(functions, "utf-8")
+    (tmp_path / "work").mkdir()
+    sandbox = PlatformSandbox({}, backends=[backend])
+    shell = login_shell(tmp_path, sandbox)
+
+    async def main() -> str:
+        sessions = ProcessSessions()
+        try:
+            snapshot = await shell.snapshot([BASH, "-lc", ""])
+            assert snapshot is not None
+            assert len(snapshot.pieces) > 1
+            process = sessions.spawn(
+                shell.confine([BASH, "-c", snapshot.script("f0; f299; env | wc -c")]),
+                cwd=tmp_path,
+                environment=shell.merge(snapshot.exported, shell.environment) | snapshot.pieces,
+            )
+            await process.finished.wait()
+            return process.all_output().text()
+        finally:
+            await shell.aclose()
+            await sessions.aclose()
+            sandbox.release()
+
+    first, second, bytes_ = asyncio.run(main()).splitlines()
+    assert (first, second) == (f"ä{'x' * 1000} 0", f"ä{'x' * 1000} 299")
+    assert int(bytes_) < 1000
+
+
+def test_commands_at_once_wait_for_one_profile(tmp_path: Path) -> None:
+    (tmp_path / ".profile").write_text("echo ran >>~/runs; sleep 0.2", "ascii")
+    (tmp_path / "work").mkdir()
+    shell = login_shell(tmp_path, PlatformSandbox({}, backends=[]))
+    shell.confine = list
+
+    async def main() -> None:
+        try:
+            found = await asyncio.gather(*(shell.snapshot([BASH, "-lc", str(n)]) for n in range(5)))
+            assert len({id(snapshot) for snapshot in found}) == 1
+            assert found[0] is not None
+            for other in (
+                [BASH, "-c", "x"],
+                [BASH, "-lc", "x", "name"],
+                ["/work/bash", "-lc", "x"],
+            ):
+                assert await shell.snapshot(other) is None
+        finally:
+            await shell.aclose()
+
+    asyncio.run(main())
+    assert (tmp_path / "runs").read_text("ascii") == "ran\n"
