@@ -28,6 +28,7 @@ _BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "startup": (samples.startup, 20),
     "turn": (samples.turn, 20),
     "tools": (samples.tools, 3),
+    "profile": (samples.profile, 5),
     "first-call": (samples.first_call, 10),
     "stream": (samples.stream, 5),
     "arguments": (samples.arguments, 5),

@@ -42,6 +42,7 @@ FIGURES = {
         Figure(name="tools", what="200 calls of `true` in a row", unit="s", of_peer=0.2),
         Figure(name="tools, last gap", what="last turns over first", at_most=1.3),
         Figure(name="memory, 200 turns", what="peak memory of them", unit="MB", of_peer=0.4),
+        Figure(name="profile", what="10 calls, a profile of 0.2 s", unit="s", of_peer=0.6),
         Figure(name="first-call", what="a call after 0.5 s, to request 2", unit="ms", of_peer=0.85),
         Figure(name="undo", what="a turn in 10,000 files, more", unit="ms", at_most=30),
         Figure(name="undo, first", what="the first one there, more", unit="ms"),

@@ -63,6 +63,13 @@ def tools(server: BenchmarkServer, agent: Agent) -> Sample:
     }
 
 
+def profile(server: BenchmarkServer, agent: Agent) -> Sample:
+    with fresh_place(server.play(calls_in_a_row, _SOME_TURNS, "true")) as place:
+        (place.home / ".bash_profile").write_text("sleep 0.2\n", encoding="ascii")
+        ended = place.exec(agent).wait()
+    return {"profile": ended.wall_s}
+
+
 def first_call(server: BenchmarkServer, agent: Agent) -> Sample:
     _, arrivals = _one(server, agent, server.play(call_after, _THINKS_S))
     return {"first-call": (arrivals[1] - arrivals[0] - _THINKS_S) * _MS}
