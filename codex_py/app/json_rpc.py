@@ -5,11 +5,14 @@ Source: the JSON-RPC 2.0 specification. Codex's app server leaves the member `js
 
 import asyncio
 import json
+import re
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from itertools import count
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
+
+from pydantic import ValidationError
 
 from codex_py.protocol.messages import decode_json
 from codex_py.streams.messages import MAX_MESSAGE_BYTES, LongLine, read_line, skip_line
@@ -21,10 +24,16 @@ INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 OVERLOADED: Final = -32001
 
+_ID: Final = re.compile(rb'\s*\{[^{}\[\]]*"id"\s*:\s*(\d{1,18})\s*[,}]')
+"""The id of a message that is too long, if it stands before the params."""
+_HEAD_BYTES: Final = 200
 _MAX_OPEN_REQUESTS: Final = 1_000
 """Of the client. Each takes memory until it is answered."""
 _LIVE_UNREAD_BYTES: Final = 4 * 1024 * 1024
 _MAX_UNREAD_BYTES: Final = 64 * 1024 * 1024
+
+
+RequestId: TypeAlias = int | str | None
 
 
 class RpcError(Exception):
@@ -35,13 +44,27 @@ class RpcError(Exception):
         self.code, self.data = code, data
 
 
+class Service(Protocol):
+    """What a client talks to."""
+
+    async def requested(self, method: str, params: Any, /) -> Any:
+        """Answer a request. What it raises besides an `RpcError` is a bug: the client is told so, and
+        standard error gets the traceback. It is cancelled when the client leaves."""
+        ...
+
+    def notified(self, method: str, params: Any, /) -> None:
+        """Take a notification, at once and in order with the requests."""
+        ...
+
+    async def aclose(self) -> None:
+        """Called when the client has left."""
+        ...
+
+
 class JsonRpc:
     """One end of a connection.
 
     Args:
-        requested: answers a request, by its method and its params. What it raises besides an `RpcError` is a bug: the
-            client is told so, and standard error gets the traceback. It is cancelled when the client leaves.
-        notified: takes a notification, at once and in order with the requests.
         envelope: members of every message, such as `{"jsonrpc": "2.0"}`.
     """
 
@@ -49,19 +72,15 @@ class JsonRpc:
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        *,
-        requested: Callable[[str, Any], Awaitable[Any]],
-        notified: Callable[[str, Any], None],
         envelope: dict[str, Any],
     ) -> None:
         self._reader, self._writer = reader, writer
-        self._requested, self._notified = requested, notified
         self._envelope = envelope
         self._ids = count()
         self._asked: dict[int, asyncio.Future[Any]] = {}
-        self._working: set[asyncio.Task[None]] = set()
+        self._working: dict[asyncio.Task[None], RequestId] = {}
 
-    async def serve(self) -> None:
+    async def serve(self, service: Service) -> None:
         """Take messages until the client leaves; then every open request is cancelled, and awaited.
 
         The reader waits for no answer: a handler begins in the order of the messages, and runs beside the others.
@@ -69,7 +88,7 @@ class JsonRpc:
         try:
             while line := await self._line():
                 if line.strip():
-                    self._take(line)
+                    self._take(line, service)
                     # What is read already suspends nobody: let the handler begin before the next message.
                     await asyncio.sleep(0)
         except ConnectionError:
@@ -84,12 +103,15 @@ class JsonRpc:
                 await asyncio.wait(self._working)
 
     async def request(
-        self, method: str, params: dict[str, Any], ended: Callable[[int], None] = lambda _: None
+        self,
+        method: str,
+        params: dict[str, Any],
+        ended: Callable[[int, bool], None] = lambda _, __: None,
     ) -> Any:
         """Ask the client; an answer that comes after this was cancelled counts for nothing.
 
         Args:
-            ended: called with the request's id once it has an answer, or needs none any more.
+            ended: called with the request's id, and True, once it has an answer; with False, if it needs none any more.
 
         Raises:
             RpcError: the client answers with an error, or leaves.
@@ -101,7 +123,19 @@ class JsonRpc:
             return await future
         finally:
             del self._asked[number]
-            ended(number)
+            ended(number, not future.cancelled())
+
+    @property
+    def request_id(self) -> RequestId:
+        """The id of the request that this task answers."""
+        task = asyncio.current_task()
+        return None if task is None else self._working[task]
+
+    def cancel(self, number: RequestId) -> None:
+        """Cancel a request of the client, which gets no answer."""
+        for task, own in self._working.items():
+            if own == number:
+                task.cancel()
 
     def notify(self, method: str, params: dict[str, Any], *, is_live: bool = False) -> None:
         """Send a notification, in order with everything else.
@@ -131,13 +165,14 @@ class JsonRpc:
     async def _line(self) -> bytes:
         try:
             return await read_line(self._reader)
-        except LongLine:
+        except LongLine as long:
             await skip_line(self._reader)
             text = f"a message of more than {MAX_MESSAGE_BYTES >> 20} MB was skipped"
-            self._refuse(None, INVALID_REQUEST, text)
+            found = _ID.match(long.start[:_HEAD_BYTES])
+            self._refuse(None if found is None else int(found[1]), INVALID_REQUEST, text)
             return b"\n"
 
-    def _take(self, line: bytes) -> None:
+    def _take(self, line: bytes, service: Service) -> None:
         try:
             message: Any = decode_json(line.decode())
         except (ValueError, RecursionError):
@@ -155,20 +190,18 @@ class JsonRpc:
         elif not isinstance(method, str) or not isinstance(number, int | str | None):
             self._refuse(None, INVALID_REQUEST, "a request has a method, and an id")
         elif "id" not in fields:
-            self._notified(method, fields.get("params"))
+            service.notified(method, fields.get("params"))
         elif len(self._working) >= _MAX_OPEN_REQUESTS:
             self._refuse(number, OVERLOADED, f"more than {_MAX_OPEN_REQUESTS} requests at once")
         else:
-            self._start(self._answer(number, method, fields.get("params")))
+            work = self._answer(number, service.requested(method, fields.get("params")))
+            task = asyncio.create_task(work)
+            self._working[task] = number
+            task.add_done_callback(self._working.pop)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._working.add(task)
-        task.add_done_callback(self._working.discard)
-
-    async def _answer(self, number: int | str | None, method: str, params: Any) -> None:
+    async def _answer(self, number: RequestId, answer: Coroutine[Any, Any, Any]) -> None:
         try:
-            result = await self._requested(method, params)
+            result = await answer
         except RpcError as error:
             self._refuse(number, error.code, str(error), error.data)
         except Exception as error:  # noqa: BLE001 - a bug costs this request, and not the connection
@@ -192,7 +225,7 @@ class JsonRpc:
             )
             future.set_exception(failure)
 
-    def _refuse(self, number: int | str | None, code: int, text: str, data: Any = None) -> None:
+    def _refuse(self, number: RequestId, code: int, text: str, data: Any = None) -> None:
         error = {"code": code, "message": text}
         self._send({"id": number, "error": error if data is None else error | {"data": data}})
 
@@ -203,3 +236,9 @@ class JsonRpc:
         self._writer.write(text.encode(errors="replace") + b"\n")
         if self._unread > _MAX_UNREAD_BYTES:
             self._writer.transport.abort()
+
+
+def first_mistake(error: ValidationError) -> str:
+    """The first thing that is wrong with params: its place and why."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"`{'.'.join(map(str, first['loc'])) or 'params'}`: {first['msg']}"

@@ -1,7 +1,7 @@
 """The MCP servers of a session, as the user sees them; and the questions of servers, and of the model. LIGHT."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, Self, TypeAlias, cast, runtime_checkable
 
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import as_object
@@ -112,12 +112,20 @@ class ElicitationAnswer:
     def of(cls, answer: Mapping[str, Any]) -> Self:
         """The answer of a client to `elicitation/create`. Whatever is no clear yes is a no."""
         match answer.get("action"):
-            case "accept":
-                return cls("accept", as_object(answer.get("content")))
+            case "accept" if all(
+                map(_is_plain, (content := as_object(answer.get("content"))).values())
+            ):
+                return cls("accept", content)
             case "cancel":
                 return cls("cancel")
             case _:
                 return cls("decline")
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, list):
+        return all(isinstance(each, str) for each in cast("list[object]", value))
+    return value is None or isinstance(value, str | int | float)
 
 
 class Elicitor(Protocol):

@@ -56,6 +56,13 @@ class Client:
             case _:
                 raise RpcError(METHOD_NOT_FOUND, f"no method {method}", {"known": ["echo"]})
 
+    def notified(self, method: str, params: Any) -> None:
+        self.told.append((method, params))
+        if method == "withdraw":
+            self.rpc.cancel(params)
+
+    async def aclose(self) -> None: ...
+
     def write(self, *lines: str | bytes | dict[str, Any]) -> None:
         for line in lines:
             text = json.dumps(line) if isinstance(line, dict) else line
@@ -71,14 +78,8 @@ async def connected(envelope: dict[str, Any] = VERSION) -> AsyncGenerator[Client
     client = Client()
     reader, writer = await asyncio.open_connection(sock=ours, limit=MAX_MESSAGE_BYTES)
     client.reader, client.writer = await asyncio.open_connection(sock=theirs)
-    client.rpc = JsonRpc(
-        reader,
-        writer,
-        requested=client.requested,
-        notified=lambda method, params: client.told.append((method, params)),
-        envelope=envelope,
-    )
-    serving = asyncio.create_task(client.rpc.serve())
+    client.rpc = JsonRpc(reader, writer, envelope)
+    serving = asyncio.create_task(client.rpc.serve(client))
     try:
         yield client
     finally:
@@ -138,6 +139,15 @@ async def test_a_request_that_waits_holds_up_no_other() -> None:
 
 
 @in_a_loop
+async def test_a_request_that_is_cancelled_gets_no_answer() -> None:
+    async with connected({}) as client:
+        client.write({"id": "a", "method": "wait"}, {"id": 2, "method": "wait"})
+        client.write({"method": "withdraw", "params": "a"}, {"id": 3, "method": "echo"})
+        assert await client.read() == {"id": 3, "result": None}
+        assert client.cancelled == ["wait"]
+
+
+@in_a_loop
 async def test_a_request_has_begun_when_the_next_message_is_taken() -> None:
     async with connected() as client:
         # In one piece: nothing suspends the reader between the lines.
@@ -168,6 +178,25 @@ async def test_the_client_is_asked() -> None:
         assert await client.read() == {"id": 2, "result": "B"}
         client.write({"id": first["id"], "error": {"code": -1, "message": "no"}})
         assert await client.read() == {"id": 1, "error": {"code": -1, "message": "no"}}
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+@in_a_loop
+async def test_who_asks_is_told_if_a_question_ends_without_an_answer(is_answered: bool) -> None:
+    async with connected({}) as client:
+        ends: list[tuple[int, bool]] = []
+        question = asyncio.create_task(
+            client.rpc.request(
+                "question", {}, lambda number, answered: ends.append((number, answered))
+            )
+        )
+        number = (await client.read())["id"]
+        if is_answered:
+            client.write({"id": number, "result": "yes"})
+        else:
+            question.cancel()
+        await asyncio.wait([question])
+        assert ends == [(number, is_answered)]
 
 
 @in_a_loop

@@ -10,12 +10,18 @@ from typing import Any, Final, TypeAlias, TypeVar
 from acp import schema
 from pydantic import BaseModel, ValidationError
 
-from codex_py.app.json_rpc import INVALID_PARAMS, METHOD_NOT_FOUND, JsonRpc, RpcError
+from codex_py.app.json_rpc import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    JsonRpc,
+    RpcError,
+    first_mistake,
+)
 from codex_py.app.model import missing_key
-from codex_py.app.options import SessionOptions
 from codex_py.app.stored_login import remove_login
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import read_config
+from codex_py.command_line.serving import served_options
 from codex_py.config.config import Config
 from codex_py.config.mcp import mcp_servers
 from codex_py.config.paths import codex_home
@@ -70,8 +76,8 @@ class Agent:
         arguments: the command line; its options are those of every session.
     """
 
-    def __init__(self, arguments: Arguments, environment: Mapping[str, str]) -> None:
-        self.rpc: JsonRpc | None = None
+    def __init__(self, rpc: JsonRpc, arguments: Arguments, environment: Mapping[str, str]) -> None:
+        self._rpc = rpc
         self._arguments, self._environment = arguments, environment
         self._home = codex_home(environment)
         self._client = Client()
@@ -196,13 +202,11 @@ class Agent:
         self._require_key(config)
         wanted = request.additional_directories or ()
         dirs = [_absolute("additionalDirectories", folder) for folder in wanted]
-        own = self._arguments
-        options = SessionOptions(
+        options = replace(
+            served_options(self._arguments),
             source="vscode",
             originator="codex_py_acp",
-            add_dirs=(*(config.cwd / name for name in own.add_dir), *dirs),
-            ignore_rules=own.ignore_rules,
-            bypass_hook_trust=own.bypass_hook_trust,
+            add_dirs=(*(config.cwd / name for name in self._arguments.add_dir), *dirs),
             can_review=True,
         )
         if session_id is not None:
@@ -211,8 +215,7 @@ class Agent:
             if (open_one := self._sessions.pop(session_id, None)) is not None:
                 await open_one.close()
             options = replace(options, resume=session_id)
-        assert self.rpc is not None
-        session = EditorSession(self.rpc, config, options, self._environment, self._client)
+        session = EditorSession(self._rpc, config, options, self._environment, self._client)
         try:
             await session.open(session_id)
             if isinstance(request, schema.LoadSessionRequest):
@@ -244,9 +247,7 @@ def _checked(kind: type[_RequestT], params: Any) -> _RequestT:
     try:
         checked = kind.model_validate(given)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"])) or "params"
-        raise RpcError(INVALID_PARAMS, f"`{place}`: {first['msg']}") from error
+        raise RpcError(INVALID_PARAMS, first_mistake(error)) from error
     for name, key in _LISTS.items():
         entries: Any = given.get(key) or []
         if hasattr(checked, name) and len(getattr(checked, name) or []) != len(entries):

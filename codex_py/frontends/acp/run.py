@@ -4,20 +4,16 @@ Source: the Agent Client Protocol, version 1, https://agentclientprotocol.com. T
 the params; the connection is our own, as theirs drops broken lines and answers unknown methods with a success.
 """
 
-import asyncio
-import gc
 import getpass
 import os
 from collections.abc import Mapping
 
-from codex_py.app.json_rpc import JsonRpc
 from codex_py.app.stored_login import checked_key, store_key
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import read_config
-from codex_py.command_line.interruption import Interruption
+from codex_py.command_line.serving import run_server
 from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.frontends.acp.agent import Agent
-from codex_py.streams.messages import standard_pipes
 from codex_py.streams.standard import tell
 
 
@@ -32,25 +28,7 @@ def run_acp(arguments: Arguments, environment: Mapping[str, str]) -> int:
     if arguments.worktree is not None:
         raise UsageError("--worktree belongs to `exec` and the terminal: the client names a folder")
     read_config(arguments, environment).require_enforced()
-    gc.freeze()
-    gc.enable()
-    return asyncio.run(Interruption().run(_serve(Agent(arguments, environment))))
-
-
-async def _serve(agent: Agent) -> int:
-    async with standard_pipes("acp") as (reader, writer):
-        agent.rpc = rpc = JsonRpc(
-            reader,
-            writer,
-            requested=agent.requested,
-            notified=agent.notified,
-            envelope={"jsonrpc": "2.0"},
-        )
-        try:
-            await rpc.serve()
-        finally:
-            await agent.aclose()
-    return ExitCode.DONE
+    return run_server("acp", lambda rpc: Agent(rpc, arguments, environment), jsonrpc="2.0")
 
 
 def _login(arguments: Arguments, environment: Mapping[str, str]) -> int:

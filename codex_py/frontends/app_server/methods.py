@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
-from codex_py.app.json_rpc import INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
+from codex_py.app.json_rpc import INVALID_REQUEST, METHOD_NOT_FOUND, RpcError, first_mistake
 from codex_py.errors import CodexError
 from codex_py.frontends.app_server import params
 from codex_py.frontends.app_server.account import Account
@@ -55,9 +55,7 @@ def read_params(kind: type[params.Params], data: Any) -> Any:
     try:
         return kind.model_validate({} if data is None else data)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"])) or "params"
-        raise RpcError(INVALID_REQUEST, f"Invalid request: `{place}`: {first['msg']}") from None
+        raise RpcError(INVALID_REQUEST, f"Invalid request: {first_mistake(error)}") from None
 
 
 async def answer(threads: Threads, account: Account, method: str, data: Any) -> dict[str, Any]:

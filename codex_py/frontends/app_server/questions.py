@@ -120,7 +120,7 @@ class Questions:
             now = {"type": "active", "activeFlags": list(flags)}
             return Notice("thread/status/changed", {"threadId": thread_id, "status": now})
 
-        def ended(number: int) -> None:
+        def ended(number: int, _is_answered: bool) -> None:
             resolved = {"threadId": thread_id, "requestId": number}
             self._send([Notice("serverRequest/resolved", resolved), status()])
 

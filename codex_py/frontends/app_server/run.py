@@ -3,19 +3,15 @@
 Source: the app server of Codex 0.169, its schemas (`generate-json-schema`), and the Python SDK of Codex.
 """
 
-import asyncio
-import gc
 import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from codex_py.app.json_rpc import INVALID_REQUEST, JsonRpc, RpcError
-from codex_py.app.options import SessionOptions
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import folder_config
-from codex_py.command_line.interruption import Interruption
-from codex_py.command_line.parser import working_folder
+from codex_py.command_line.serving import run_server
 from codex_py.config.paths import codex_home
 from codex_py.errors import ExitCode, UsageError
 from codex_py.frontends.app_server import params
@@ -23,7 +19,6 @@ from codex_py.frontends.app_server.account import Account
 from codex_py.frontends.app_server.methods import answer, read_params, user_agent
 from codex_py.frontends.app_server.schema import write_schemas
 from codex_py.frontends.app_server.threads import Threads
-from codex_py.streams.messages import standard_pipes
 
 _SCHEMAS: Final = "generate-json-schema"
 
@@ -42,61 +37,36 @@ def run_app_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
         raise UsageError(f"--listen: {arguments.listen!r} is not supported; it is stdio://")
     # A mistake in the configuration is better told now than at the first thread.
     folder_config(arguments, environment, None).require_enforced()
-    gc.freeze()
-    gc.enable()
-    return asyncio.run(Interruption().run(_serve(arguments, environment)))
-
-
-async def _serve(arguments: Arguments, environment: Mapping[str, str]) -> int:
-    async with standard_pipes("app-server") as (reader, writer):
-        connection = _Connection(reader, writer, arguments, environment)
-        try:
-            await connection.rpc.serve()
-        finally:
-            await connection.threads.aclose()
-    return ExitCode.DONE
+    return run_server("app-server", lambda rpc: _Connection(rpc, arguments, environment))
 
 
 class _Connection:
     """The handshake, and then the methods."""
 
-    def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        arguments: Arguments,
-        environment: Mapping[str, str],
-    ) -> None:
+    def __init__(self, rpc: JsonRpc, arguments: Arguments, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self._is_initialized = False
-        self.rpc = JsonRpc(
-            reader,
-            writer,
-            requested=self.requested,
-            notified=lambda _method, _params: None,
-            envelope={},
-        )
-        options = SessionOptions(
-            source="vscode",
-            add_dirs=tuple(working_folder(arguments.cd) / name for name in arguments.add_dir),
-            ignore_rules=arguments.ignore_rules,
-            bypass_hook_trust=arguments.bypass_hook_trust,
-        )
-        self.threads = Threads(self.rpc, arguments, environment, options)
+        self._threads = Threads(rpc, arguments, environment)
         self._account = Account(
-            lambda: folder_config(arguments, environment, None), environment, self.threads.later
+            lambda: folder_config(arguments, environment, None), environment, self._threads.later
         )
+
+    async def aclose(self) -> None:
+        await self._threads.aclose()
+
+    def notified(self, method: str, params: Any) -> None:
+        """Clients say that they are ready; nothing waits for that."""
 
     async def requested(self, method: str, data: Any) -> dict[str, Any]:
         if method != "initialize":
             if not self._is_initialized:
                 raise RpcError(INVALID_REQUEST, "Not initialized")
-            return await answer(self.threads, self._account, method, data)
+            return await answer(self._threads, self._account, method, data)
         if self._is_initialized:
             raise RpcError(INVALID_REQUEST, "Already initialized")
         client = read_params(params.Initialize, data).client_info
         self._is_initialized = True
-        self.threads.name_client(client.name)
+        self._threads.name_client(client.name)
         system = {"Linux": "linux", "Darwin": "macos"}.get(platform.system(), platform.system())
         return {
             "userAgent": user_agent(client),

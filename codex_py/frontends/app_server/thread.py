@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
-from codex_py.app.hosted import HostedSession
+from codex_py.app.hosted import HostedThread
 from codex_py.app.json_rpc import JsonRpc
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import Session, open_session
@@ -22,14 +22,13 @@ from codex_py.protocol import event_items, events
 _BUSY: Final[Mapping[str, Any]] = {"type": "active", "activeFlags": []}
 
 
-class ServedThread:
+class ServedThread(HostedThread):
     """
     Args:
         configure: makes the configuration of a thread from a folder and settings.
         changed: called when a turn has ended.
 
     Attributes:
-        lock: held by whoever opens or closes the session, or starts a turn.
         table: the settings that the client asked for.
         status: as Codex has it.
     """
@@ -42,10 +41,9 @@ class ServedThread:
         configure: Callable[[str, Mapping[str, Any], Mapping[str, str]], Config],
         changed: Callable[[], None],
     ) -> None:
+        super().__init__(options)
         self._rpc, self._environment = rpc, environment
-        self._options, self._configure, self._changed = options, configure, changed
-        self._hosted: HostedSession | None = None
-        self._opened: Session | None = None
+        self._configure, self._changed = configure, changed
         self._held: list[Notice] | None = None
         """Notifications that wait for the answer of a request."""
         self._texts: Mapping[str, str] = {}
@@ -59,21 +57,15 @@ class ServedThread:
         self.status: Mapping[str, Any] = {"type": "idle"}
         self.feed: TurnFeed | None = None
         self.task: asyncio.Task[None] | None = None
-        self.lock = asyncio.Lock()
-
-    @property
-    def session(self) -> Session:
-        assert self._opened is not None
-        return self._opened
-
-    @property
-    def is_open(self) -> bool:
-        return self._opened is not None
 
     @property
     def is_lasting(self) -> bool:
-        """True if it can be closed and opened again."""
+        """True if it goes on from its file."""
         return self.is_open and self.session.session_file is not None and self.session.has_begun
+
+    @property
+    def is_idle(self) -> bool:
+        return super().is_idle and self.is_lasting and self.task is None
 
     async def open(
         self, cwd: str, table: Mapping[str, Any], texts: Mapping[str, str] | None = None
@@ -87,34 +79,20 @@ class ServedThread:
         self.table = dict(table)
         self.config = self._configure(cwd, self.table, self._texts)
         asking = Questions(self._rpc, lambda: (self.id, self.feed), self._send)
-        self._hosted = HostedSession(
-            open_session(
-                self.config,
-                self._options,
-                self._take,
-                environment=self._environment,
-                approver=asking,
-                elicitor=asking,
-            )
+        opening = open_session(
+            self.config,
+            self.options,
+            self._take,
+            environment=self._environment,
+            approver=asking,
+            elicitor=asking,
         )
-        try:
-            self._opened = await self._hosted.opened()
-        except BaseException:
-            # For instance, the client left meanwhile.
-            await self._hosted.close()
-            raise
-        self.id = self._opened.thread_id
-        # A fork is one thread from now on.
-        self._options = replace(self._options, resume=self.id, fork=False)
-        return self._opened
+        session = await self.host(opening)
+        self.id = session.thread_id
+        return session
 
     async def close(self) -> None:
-        """End the turn, and close the session."""
-        if self._opened is not None:
-            self._options = replace(self._options, choices=self._opened.settings.choices)
-        if self._hosted is not None:
-            await self._hosted.close()
-        self._opened = self._hosted = None
+        await super().close()
         if self.task is not None:
             await asyncio.wait([self.task])
 
@@ -138,11 +116,11 @@ class ServedThread:
             return
         table = {**self.table, **table}
         if _reopened_for(config) == _reopened_for(self.config):
-            self.session.change(configured_choices(config, self._options.add_dirs))
+            self.session.change(configured_choices(config, self.options.add_dirs))
             self.config, self.table = config, table
         elif self.is_lasting:
             await self.close()
-            self._options = replace(self._options, choices=None)
+            self.options = replace(self.options, choices=None)
             await self.open(str(config.cwd), table)
         else:
             raise CodexError(
@@ -181,16 +159,15 @@ class ServedThread:
             self._rpc.notify(method, params, is_live=is_live)
 
     async def _turn(self, work: Coroutine[Any, Any, object]) -> None:
-        assert self._hosted is not None
         try:
-            await self._hosted.run(work)
+            await self.run(work)
         except Exception:  # noqa: BLE001 - a bug costs this turn, which has ended as failed
             traceback.print_exc(file=sys.stderr)
         finally:
             self.task = None
-            if self._opened is not None:
+            if self.is_open:
                 # What was steered into an interrupted turn belongs to no later one.
-                self._opened.take_unsent()
+                self.session.take_unsent()
             self._changed()
 
     def _release(self) -> None:

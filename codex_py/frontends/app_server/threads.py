@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.app.features.goals import Goals
+from codex_py.app.hosted import HostedThreads
 from codex_py.app.json_rpc import INVALID_REQUEST, OVERLOADED, JsonRpc, RpcError
 from codex_py.app.options import SessionOptions
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import folder_config
+from codex_py.command_line.serving import served_options
 from codex_py.config.config import Config
 from codex_py.config.paths import codex_home
 from codex_py.frontends.app_server import history, params
@@ -24,9 +26,6 @@ from codex_py.rollout.details import read_details
 from codex_py.rollout.index import rename_thread, thread_names
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, read_meta
 
-_MAX_IDLE: Final = 16
-"""Sessions that stay open between turns, with their MCP servers and connections. Others are read from their files
-again."""
 _MAX_OPEN: Final = 256
 _SANDBOXES: Final = {
     "read-only": "readOnly",
@@ -36,20 +35,12 @@ _SANDBOXES: Final = {
 
 
 class Threads:
-    def __init__(
-        self,
-        rpc: JsonRpc,
-        arguments: Arguments,
-        environment: Mapping[str, str],
-        options: SessionOptions,
-    ) -> None:
+    def __init__(self, rpc: JsonRpc, arguments: Arguments, environment: Mapping[str, str]) -> None:
         self._rpc, self._arguments, self._environment = rpc, arguments, environment
         self._inputs = Inputs()
         self._home = codex_home(environment)
-        self._threads: dict[str, ServedThread] = {}
-        """By id, the one that was used last at the end."""
-        self._closing: set[asyncio.Task[None]] = set()
-        self._options = options
+        self._threads = HostedThreads[ServedThread]()
+        self._options = replace(served_options(arguments), source="vscode")
 
     def name_client(self, name: str) -> None:
         """Who starts the threads from now on."""
@@ -114,7 +105,7 @@ class Threads:
         if (thread := self._threads.get(asked.thread_id)) is not None:
             async with thread.lock:
                 await thread.close()
-            self._threads = {k: each for k, each in self._threads.items() if each is not thread}
+            self._threads.remove(thread)
         thread_id = read_meta(history.stored_file(self._home, asked.thread_id, SESSIONS)).id
         await asyncio.to_thread(archive.archive, self._home, thread_id)
         self.later("thread/archived", {"threadId": asked.thread_id})
@@ -196,16 +187,14 @@ class Threads:
 
     async def aclose(self) -> None:
         """End every turn, and close every session."""
-        threads = set(self._threads.values())
-        self._threads = {}
-        closing = [*self._closing, *(thread.close() for thread in threads)]
-        await asyncio.gather(*closing, return_exceptions=True)
+        await self._threads.aclose()
         self._inputs.close()
 
     def _new(self, options: SessionOptions) -> ServedThread:
-        if sum(thread.is_open for thread in set(self._threads.values())) >= _MAX_OPEN:
+        if sum(thread.is_open for thread in self._threads) >= _MAX_OPEN:
             raise RpcError(OVERLOADED, f"more than {_MAX_OPEN} threads are open; use fewer at once")
-        return ServedThread(self._rpc, self._environment, options, self._config, self._close_idle)
+        changed = self._threads.close_idle
+        return ServedThread(self._rpc, self._environment, options, self._config, changed)
 
     def _config(self, cwd: str, table: Mapping[str, Any], texts: Mapping[str, str]) -> Config:
         return replace(folder_config(self._arguments, self._environment, cwd, table), **texts)
@@ -225,8 +214,8 @@ class Threads:
         self, thread: ServedThread, name: str | None = None, *, turns: bool = False
     ) -> dict[str, Any]:
         for each in {thread.id, name or thread.id}:
-            self._threads[each] = thread
-        self._close_idle()
+            self._threads.use(each, thread)
+        self._threads.close_idle()
         answer = await self._answer(thread, turns=turns)
         if name is None:
             self.later("thread/started", {"thread": {**answer["thread"], "turns": []}})
@@ -261,9 +250,9 @@ class Threads:
 
     def _thread(self, thread_id: str) -> ServedThread:
         """A thread that this server has opened, now the one that was used last."""
-        if (thread := self._threads.pop(thread_id, None)) is None:
+        if (thread := self._threads.get(thread_id)) is None:
             raise RpcError(INVALID_REQUEST, f"thread not found: {thread_id}")
-        self._threads[thread_id] = thread
+        self._threads.use(thread_id, thread)
         return thread
 
     def _running(self, thread_id: str, turn_id: str, what: str) -> ServedThread:
@@ -284,23 +273,6 @@ class Threads:
         if (task := thread.task) is not None:
             await asyncio.wait([task])
         await self._be_open(thread)
-
-    def _close_idle(self) -> None:
-        """Close the sessions that were used longest ago."""
-        idle = [
-            each
-            for each in dict.fromkeys(self._threads.values())
-            if each.is_lasting and each.task is None and not each.lock.locked()
-        ]
-        for thread in idle[:-_MAX_IDLE]:
-            task = asyncio.create_task(self._close(thread))
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
-
-    async def _close(self, thread: ServedThread) -> None:
-        async with thread.lock:
-            if thread.task is None:
-                await thread.close()
 
     def _status(self, thread_id: str) -> Mapping[str, Any]:
         thread = self._threads.get(thread_id)

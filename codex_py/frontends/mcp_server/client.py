@@ -1,21 +1,21 @@
 """The MCP client that called: it gets notices about the work, and questions."""
 
 import asyncio
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
-import mcp_types as types
-from mcp.server.connection import Connection
-from mcp.shared.exceptions import MCPError
-
+from codex_py.app.json_rpc import INTERNAL_ERROR, JsonRpc, RequestId, RpcError
 from codex_py.frontends.mcp_server.notices import codex_event, progress_text, warning_text
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.events import Event
+from codex_py.protocol.json_fields import as_object
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
 
-ANSWER_TIMEOUT_S = 600.0
-_MAX_UNREAD_BYTES = 4 * 1024 * 1024
-"""Notices to a client that does not read are dropped beyond this; results never are."""
-
+LOG_LEVELS: Final = (
+    *("debug", "info", "notice", "warning"),
+    *("error", "critical", "alert", "emergency"),
+)
+_ANSWER_TIMEOUT_S = 600.0
 _TITLES = {
     "command": ("exec-approval", "Allow the agent to run this command"),
     "patch": ("patch-approval", "Allow the agent to make these edits"),
@@ -37,53 +37,55 @@ _ANSWERS = {"approved", "approved_for_session", "denied", "abort"}
 
 
 class Client:
-    """The other end of the connection."""
+    """The other end of the connection.
 
-    def __init__(self, connection: Connection, writer: asyncio.StreamWriter) -> None:
-        self._connection = connection
-        self._writer = writer
-        self.log_level: types.LoggingLevel = "info"
+    Attributes:
+        capabilities: None until it has introduced itself.
+        log_level: the least of those that it wants.
+    """
+
+    def __init__(self, rpc: JsonRpc) -> None:
+        self._rpc = rpc
+        self.capabilities: Mapping[str, Any] | None = None
+        self.log_level = "info"
 
     @property
     def can_be_asked(self) -> bool:
         """True if it shows forms; known once it has introduced itself."""
-        offered = self._elicitation
-        return offered is not None and (offered.form is not None or offered.url is None)
+        offered = (self.capabilities or {}).get("elicitation")
+        return isinstance(offered, dict) and ("form" in offered or "url" not in offered)
 
     @property
     def can_open_urls(self) -> bool:
-        return self._elicitation is not None and self._elicitation.url is not None
+        return "url" in as_object((self.capabilities or {}).get("elicitation"))
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
-        """Send a notification, at once and in order with everything else that is written."""
-        if self._writer.is_closing():
-            return
-        if self._writer.transport.get_write_buffer_size() > _MAX_UNREAD_BYTES:
-            return
-        message = types.JSONRPCNotification(jsonrpc="2.0", method=method, params=params)
-        self._writer.write(message.model_dump_json(by_alias=True).encode() + b"\n")
+        """Send a notification. A client that does not read misses it; results it never does."""
+        self._rpc.notify(method, params, is_live=True)
 
     async def ask(self, params: dict[str, Any]) -> dict[str, Any]:
         """`elicitation/create`. The client is told when this is cancelled.
 
         Raises:
-            MCPError: there is no answer, in time or at all.
+            RpcError: there is no answer, in time or at all.
         """
-        return await self._connection.send_raw_request(
-            "elicitation/create", params, {"timeout": ANSWER_TIMEOUT_S}
-        )
 
-    @property
-    def _elicitation(self) -> types.ElicitationCapability | None:
-        offered = self._connection.client_capabilities
-        return None if offered is None else offered.elicitation
+        def ended(number: int, is_answered: bool) -> None:
+            if not is_answered:
+                self.notify("notifications/cancelled", {"requestId": number})
+
+        try:
+            async with asyncio.timeout(_ANSWER_TIMEOUT_S):
+                return as_object(await self._rpc.request("elicitation/create", params, ended))
+        except TimeoutError:
+            raise RpcError(INTERNAL_ERROR, "there is no answer") from None
 
 
 class Call:
     """One call of a tool: its client gets the events of the turn, and the questions of the turn."""
 
     def __init__(
-        self, client: Client, request_id: types.RequestId, progress_token: str | int | None
+        self, client: Client, request_id: RequestId, progress_token: str | int | None
     ) -> None:
         self._client = client
         self._id = request_id
@@ -104,9 +106,8 @@ class Call:
                 "notifications/progress",
                 {"progressToken": self._progress_token, "progress": self._steps, "message": text},
             )
-        if (text := warning_text(event)) is not None and self._client.log_level in {
-            *("debug", "info", "notice", "warning")
-        }:
+        wanted = LOG_LEVELS[LOG_LEVELS.index(self._client.log_level) :]
+        if (text := warning_text(event)) is not None and "warning" in wanted:
             self._client.notify(
                 "notifications/message", {"level": "warning", "logger": "codex-py", "data": text}
             )
@@ -141,13 +142,12 @@ class Call:
         }
         try:
             answer = await self._client.ask(params)
-        except MCPError as error:
-            return Review(ReviewDecision.DENIED, f"the user could not be asked: {error.message}")
+        except RpcError as error:
+            return Review(ReviewDecision.DENIED, f"the user could not be asked: {error}")
         # Clients written for Codex answer without a form.
         chosen: Any = answer.get("decision")
         if answer.get("action") == "accept":
-            form: dict[str, Any] = answer.get("content") or {}
-            chosen = form.get("decision", chosen)
+            chosen = as_object(answer.get("content")).get("decision", chosen)
         return Review(ReviewDecision(chosen if str(chosen) in _ANSWERS else "denied"))
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
@@ -157,8 +157,7 @@ class Call:
             return ElicitationAnswer("decline")
         message = f"{elicitation.server}: {elicitation.message}"
         try:
-            given = await client.ask({"message": message, **elicitation.request})
-            answer = types.ElicitResult.model_validate(given)
-        except (MCPError, ValueError):
+            answer = await client.ask({"message": message, **elicitation.request})
+        except RpcError:
             return ElicitationAnswer("decline")
-        return ElicitationAnswer(answer.action, answer.content)
+        return ElicitationAnswer.of(answer)

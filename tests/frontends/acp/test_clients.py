@@ -91,7 +91,7 @@ def test_a_request_of_100_mb_is_one_error(place: Workplace) -> None:
             client.write(json.dumps(big).encode() + b" " * 100_000_000)
             while "error" not in (message := client.step()):
                 pass
-            assert (message["id"], message["error"]["code"]) == (None, -32600)
+            assert (message["id"], message["error"]["code"]) == (big["id"], -32600)
             assert prompt(client, session) == "end_turn"
 
 
