@@ -1,10 +1,10 @@
-"""The events of a turn as the notifications of Codex 0.169, live and read back. Nothing here does I/O."""
+"""The events of a turn as the notifications of Codex 0.169, live and read back."""
 
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Protocol
 
 from pydantic.alias_generators import to_camel
 
@@ -24,13 +24,10 @@ _ERROR_INFO: Final = {
 }
 
 
-class Notice(NamedTuple):
-    """A notification to the client."""
-
-    method: str
-    params: dict[str, Any]
-    is_live: bool = False
-    """It tells nothing that a later one does not."""
+class Notify(Protocol):
+    def __call__(self, method: str, params: dict[str, Any], /, *, is_live: bool = False) -> None:
+        """Send a notification to the client. `is_live`: it tells nothing that a later one does not."""
+        ...
 
 
 def milliseconds() -> int:
@@ -89,8 +86,8 @@ class TurnFeed:
     is read back counts the same items, so they get the same ids there, unless they ended in another order.
     """
 
-    def __init__(self, thread_id: str, turn_id: str, cwd: Path) -> None:
-        self.turn_id = turn_id
+    def __init__(self, thread_id: str, turn_id: str, cwd: Path, notify: Notify) -> None:
+        self.turn_id, self._notify = turn_id, notify
         self._started_at = int(time.time())
         self._answer: dict[str, Any] | None = None
         """The last message of the agent, as an item."""
@@ -110,44 +107,42 @@ class TurnFeed:
         self._count += 1
         return f"{self.turn_id}-{self._count}"
 
-    def start(self, prompt: event_items.UserMessage | None) -> Iterator[Notice]:
+    def start(self, prompt: event_items.UserMessage | None) -> None:
         turn = turn_data(self.turn_id, "inProgress", startedAt=self._started_at)
-        yield Notice("turn/started", {"threadId": self._place["threadId"], "turn": turn})
+        self._notify("turn/started", {"threadId": self._place["threadId"], "turn": turn})
         if prompt is not None:
-            yield from self.take(events.ItemCompleted(prompt))
+            self._item(prompt, is_done=True)
 
-    def take(self, event: events.Event) -> Iterator[Notice]:
+    def take(self, event: events.Event) -> None:
         match event:
             case events.ItemStarted(item) | events.ItemUpdated(item) | events.ItemCompleted(item):
-                yield from self._item(item, is_done=isinstance(event, events.ItemCompleted))
+                self._item(item, is_done=isinstance(event, events.ItemCompleted))
             case events.MessageDelta(delta):
-                item_id, begun = self._begin(event_items.AgentMessage(id="", text=""))
-                yield from begun
-                yield self._live("item/agentMessage/delta", itemId=item_id, delta=delta)
+                item_id = self._begin(event_items.AgentMessage(id="", text=""))
+                self._live("item/agentMessage/delta", item_id, delta=delta)
             case events.ReasoningSummaryDelta(delta, part):
-                yield from self._reasoning(delta, part)
+                self._reasoning(delta, part)
             case events.CommandOutputDelta(item_id, delta):
                 known = self._ids.get(item_id, item_id)
-                yield self._live("item/commandExecution/outputDelta", itemId=known, delta=delta)
+                self._live("item/commandExecution/outputDelta", known, delta=delta)
             case events.McpToolCallProgress(item_id, message):
                 known = self._ids.get(item_id, item_id)
-                yield self._live("item/mcpToolCall/progress", itemId=known, message=message)
+                self._live("item/mcpToolCall/progress", known, message=message)
             case events.FilesPatched(files):
                 self._changes.add(files)
-                diff = self._changes.diff(self._cwd)
-                yield self._told("turn/diff/updated", diff=diff)
+                self._tell("turn/diff/updated", diff=self._changes.diff(self._cwd))
             case events.UsageReported():
                 used: dict[str, Any] = {"total": _tokens(event.total), "last": _tokens(event.last)}
                 used["modelContextWindow"] = event.context_window
-                yield self._told("thread/tokenUsage/updated", tokenUsage=used)
+                self._tell("thread/tokenUsage/updated", tokenUsage=used)
             case events.Reconnecting():
                 self._streamed.clear()
-                yield self._told("error", error=error_data(event), willRetry=True)
+                self._tell("error", error=error_data(event), willRetry=True)
             case _:
                 pass
 
-    def asked(self, request: ApprovalRequest) -> tuple[str, list[Notice]]:
-        """Show a command or a patch that is asked about, as Codex does, before it starts. Returns its id, too."""
+    def asked(self, request: ApprovalRequest) -> str:
+        """Show a command or a patch that is asked about, as Codex does, before it starts. Returns its id."""
         # The items of subagents count for themselves.
         known = f"{request.agent}:{request.item_id}" if request.agent else request.item_id
         if request.kind == "patch":
@@ -158,16 +153,17 @@ class TurnFeed:
             item = event_items.CommandExecution(id=known or "", command=command, cwd=cwd)
         return self._begin(item)
 
-    def end(self, event: events.TurnCompleted | events.TurnFailed) -> Iterator[Notice]:
+    def end(self, event: events.TurnCompleted | events.TurnFailed) -> dict[str, Any]:
+        """Tell what is left to tell, and return the turn."""
         status, error = "completed", None
         if isinstance(event, events.TurnFailed):
             status = "interrupted" if event.error.code == "aborted" else "failed"
             if status == "failed":
                 error = error_data(event.error)
-                yield self._told("error", error=error, willRetry=False)
+                self._tell("error", error=error, willRetry=False)
         if event.diff and event.diff != self._changes.diff(self._cwd):
             # Commands have changed files too.
-            yield self._told("turn/diff/updated", diff=event.diff)
+            self._tell("turn/diff/updated", diff=event.diff)
         times: dict[str, Any] = {
             "startedAt": self._started_at,
             "completedAt": int(time.time()),
@@ -175,60 +171,54 @@ class TurnFeed:
         }
         if self._answer and status == "completed":
             times |= {"items": [self._answer], "itemsView": "summary"}
-        turn = turn_data(self.turn_id, status, error=error, **times)
-        yield Notice("turn/completed", {"threadId": self._place["threadId"], "turn": turn})
+        return turn_data(self.turn_id, status, error=error, **times)
 
-    def _item(self, item: event_items.ThreadItem, *, is_done: bool) -> Iterator[Notice]:
+    def _item(self, item: event_items.ThreadItem, *, is_done: bool) -> None:
         if isinstance(item, event_items.TodoList):
             # Nothing changes at the end of the turn.
             if not is_done:
                 plan = [{"step": each.text, "status": to_camel(each.status)} for each in item.items]
-                yield self._told("turn/plan/updated", explanation=item.explanation, plan=plan)
+                self._tell("turn/plan/updated", explanation=item.explanation, plan=plan)
             return
         if shown_item(item, "", "") is None:
             return
-        item_id, begun = self._begin(item)
-        yield from begun
+        item_id = self._begin(item)
         if is_done:
             shown = shown_item(item, item_id, str(self._cwd))
             if isinstance(item, event_items.AgentMessage):
                 self._answer = shown
-            yield self._told("item/completed", item=shown, completedAtMs=milliseconds())
+            self._tell("item/completed", item=shown, completedAtMs=milliseconds())
             self._ids.pop(item.id, None)
             self._streamed.pop(type(item), None)
 
-    def _begin(self, item: event_items.ThreadItem) -> tuple[str, list[Notice]]:
-        """The id of an item for the client, and what starts it, unless that was told."""
+    def _begin(self, item: event_items.ThreadItem) -> str:
+        """Tell that an item starts, unless that was told. Returns its id for the client."""
         known, kind = item.id, type(item)
-        item_id = self._ids.get(known) if known else None
-        if (item_id := item_id or self._streamed.get(kind)) is not None:
-            begun: list[Notice] = []
-        else:
+        item_id = (self._ids.get(known) if known else None) or self._streamed.get(kind)
+        if item_id is None:
             item_id = self.new_id()
             shown = shown_item(_begun(item), item_id, str(self._cwd))
-            begun = [self._told("item/started", item=shown, startedAtMs=milliseconds())]
+            self._tell("item/started", item=shown, startedAtMs=milliseconds())
         if known:
             self._ids[known] = item_id
         else:
             self._streamed[kind] = item_id
-        return item_id, begun
+        return item_id
 
-    def _reasoning(self, delta: str, part: int) -> Iterator[Notice]:
+    def _reasoning(self, delta: str, part: int) -> None:
         if event_items.ReasoningSummary not in self._streamed:
             self._part = -1
-        item_id, begun = self._begin(event_items.ReasoningSummary(id="", text=""))
-        yield from begun
-        place = {"itemId": item_id, "summaryIndex": part}
+        item_id = self._begin(event_items.ReasoningSummary(id="", text=""))
         if part != self._part:
             self._part = part
-            yield self._live("item/reasoning/summaryPartAdded", **place)
-        yield self._live("item/reasoning/summaryTextDelta", **place, delta=delta)
+            self._live("item/reasoning/summaryPartAdded", item_id, summaryIndex=part)
+        self._live("item/reasoning/summaryTextDelta", item_id, summaryIndex=part, delta=delta)
 
-    def _live(self, method: str, **params: Any) -> Notice:
-        return self._told(method, **params)._replace(is_live=True)
+    def _live(self, method: str, item_id: str, **params: Any) -> None:
+        self._notify(method, {**self._place, "itemId": item_id, **params}, is_live=True)
 
-    def _told(self, method: str, **params: Any) -> Notice:
-        return Notice(method, {**self._place, **params})
+    def _tell(self, method: str, **params: Any) -> None:
+        self._notify(method, {**self._place, **params})
 
 
 def _begun(item: event_items.ThreadItem) -> event_items.ThreadItem:

@@ -1,10 +1,10 @@
 """Asks the client about a call, and what an MCP server or the model wants to know. A strange answer is a no."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from codex_py.app.json_rpc import JsonRpc, RpcError
-from codex_py.frontends.app_server.items import Notice, TurnFeed, milliseconds
+from codex_py.frontends.app_server.items import Notify, TurnFeed, milliseconds
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.json_fields import as_object
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
@@ -22,16 +22,13 @@ class Questions:
 
     Args:
         turn: the id of the thread, and the running turn.
-        send: sends notifications of the thread.
+        notify: sends notifications of the thread.
     """
 
     def __init__(
-        self,
-        rpc: JsonRpc,
-        turn: Callable[[], tuple[str, TurnFeed | None]],
-        send: Callable[[Iterable[Notice]], None],
+        self, rpc: JsonRpc, turn: Callable[[], tuple[str, TurnFeed | None]], notify: Notify
     ) -> None:
-        self._rpc, self._turn, self._send = rpc, turn, send
+        self._rpc, self._turn, self._notify = rpc, turn, notify
 
     async def review(self, request: ApprovalRequest) -> Review:
         _, turn = self._turn()
@@ -39,11 +36,9 @@ class Questions:
             return Review(ReviewDecision.DENIED)
         if request.kind == "mcp":
             return await self._review_call(request)
-        item_id, begun = turn.asked(request)
-        self._send(begun)
         agent = f"{request.agent}: " if request.agent else ""
         params: dict[str, Any] = {
-            "itemId": item_id,
+            "itemId": turn.asked(request),
             "startedAtMs": milliseconds(),
             "reason": f"{agent}{request.reason or ''}" or None,
         }
@@ -116,15 +111,15 @@ class Questions:
             return {}
         place = {"threadId": thread_id, "turnId": turn.turn_id}
 
-        def status(*flags: str) -> Notice:
+        def tell_status(*flags: str) -> None:
             now = {"type": "active", "activeFlags": list(flags)}
-            return Notice("thread/status/changed", {"threadId": thread_id, "status": now})
+            self._notify("thread/status/changed", {"threadId": thread_id, "status": now})
 
         def ended(number: int, _is_answered: bool) -> None:
-            resolved = {"threadId": thread_id, "requestId": number}
-            self._send([Notice("serverRequest/resolved", resolved), status()])
+            self._notify("serverRequest/resolved", {"threadId": thread_id, "requestId": number})
+            tell_status()
 
-        self._send([status("waitingOnApproval" if "Approval" in method else "waitingOnUserInput")])
+        tell_status("waitingOnApproval" if "Approval" in method else "waitingOnUserInput")
         try:
             return as_object(await self._rpc.request(method, {**place, **params}, ended))
         except RpcError:

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import traceback
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -15,7 +15,7 @@ from codex_py.app.session import Session, open_session
 from codex_py.app.settings import configured_choices
 from codex_py.config.config import Config
 from codex_py.errors import CodexError
-from codex_py.frontends.app_server.items import Notice, TurnFeed, turn_data
+from codex_py.frontends.app_server.items import TurnFeed, turn_data
 from codex_py.frontends.app_server.questions import Questions
 from codex_py.protocol import event_items, events
 
@@ -44,7 +44,7 @@ class ServedThread(HostedThread):
         super().__init__(options)
         self._rpc, self._environment = rpc, environment
         self._configure, self._changed = configure, changed
-        self._held: list[Notice] | None = None
+        self._held: list[tuple[str, dict[str, Any], bool]] | None = None
         """Notifications that wait for the answer of a request."""
         self._texts: Mapping[str, str] = {}
         self._prompt: event_items.UserMessage | None = None
@@ -78,7 +78,7 @@ class ServedThread(HostedThread):
         self._texts = self._texts if texts is None else texts
         self.table = dict(table)
         self.config = self._configure(cwd, self.table, self._texts)
-        asking = Questions(self._rpc, lambda: (self.id, self.feed), self._send)
+        asking = Questions(self._rpc, lambda: (self.id, self.feed), self.notify)
         opening = open_session(
             self.config,
             self.options,
@@ -93,6 +93,10 @@ class ServedThread(HostedThread):
 
     async def close(self) -> None:
         await super().close()
+        await self.ended()
+
+    async def ended(self) -> None:
+        """Wait for the end of the turn that runs."""
         if self.task is not None:
             await asyncio.wait([self.task])
 
@@ -154,7 +158,7 @@ class ServedThread(HostedThread):
 
     def notify(self, method: str, params: dict[str, Any], *, is_live: bool = False) -> None:
         if self._held is not None:
-            self._held.append(Notice(method, params, is_live))
+            self._held.append((method, params, is_live))
         else:
             self._rpc.notify(method, params, is_live=is_live)
 
@@ -172,7 +176,8 @@ class ServedThread(HostedThread):
 
     def _release(self) -> None:
         held, self._held = self._held or [], None
-        self._send(held)
+        for method, params, is_live in held:
+            self.notify(method, params, is_live=is_live)
 
     def _take(self, event: events.Event) -> None:
         """The sink of the session."""
@@ -183,11 +188,9 @@ class ServedThread(HostedThread):
                 self._begin(turn_id)
             case events.TurnCompleted() | events.TurnFailed() if self.feed is not None:
                 feed, self.feed = self.feed, None
-                ended = list(feed.end(event))
-                self._send(ended[:-1])
-                is_broken = ended[-1].params["turn"]["status"] == "failed"
-                self._tell_status("systemError" if is_broken else "idle")
-                self._send(ended[-1:])
+                turn = feed.end(event)
+                self._tell_status("systemError" if turn["status"] == "failed" else "idle")
+                self.notify("turn/completed", {"threadId": self.id, "turn": turn})
             case events.GoalChanged(None):
                 self.notify("thread/goal/cleared", {"threadId": self.id})
             case events.GoalChanged(goal):
@@ -196,23 +199,19 @@ class ServedThread(HostedThread):
             case events.ItemCompleted(event_items.ErrorItem(message=message)):
                 self.notify("warning", {"threadId": self.id, "message": message})
             case _ if self.feed is not None:
-                self._send(self.feed.take(event))
+                self.feed.take(event)
             case _:
                 pass
 
     def _begin(self, turn_id: str) -> None:
-        self.feed = TurnFeed(self.id, turn_id, self.config.cwd)
+        self.feed = TurnFeed(self.id, turn_id, self.config.cwd, self.notify)
         self._started.set_result(turn_id)
         self._tell_status("active")
-        self._send(self.feed.start(self._prompt))
+        self.feed.start(self._prompt)
 
     def _tell_status(self, status: str) -> None:
         self.status = _BUSY if status == "active" else {"type": status}
         self.notify("thread/status/changed", {"threadId": self.id, "status": self.status})
-
-    def _send(self, notices: Iterable[Notice]) -> None:
-        for notice in notices:
-            self.notify(notice.method, notice.params, is_live=notice.is_live)
 
 
 def _reopened_for(config: Config) -> tuple[Any, ...]:

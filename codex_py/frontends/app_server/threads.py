@@ -1,7 +1,8 @@
 """The threads of one server, and what is done with them."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -53,14 +54,12 @@ class Threads:
         return await self._opened(thread)
 
     async def resume(self, asked: params.ThreadResume) -> dict[str, Any]:
-        thread = self._threads.get(asked.thread_id)
-        if thread is None:
+        if self._threads.get(asked.thread_id) is None:
             path = history.stored_file(self._home, asked.thread_id)
             thread = self._new(replace(self._options, resume=asked.thread_id))
             await self._open_stored(thread, path, asked)
             return await self._opened(thread, asked.thread_id, turns=not asked.exclude_turns)
-        async with thread.lock:
-            await self._be_open(thread)
+        async with self._open_thread(asked) as thread:
             if thread.task is None:
                 await thread.set(asked.cwd, asked.table())
         return await self._answer(thread, turns=not asked.exclude_turns)
@@ -118,23 +117,18 @@ class Threads:
         return await self.read(params.ThreadRead.model_validate({"threadId": asked.thread_id}))
 
     async def compact(self, asked: params.OneThread) -> dict[str, Any]:
-        thread = self._thread(asked.thread_id)
-        async with thread.lock:
-            await self._be_idle(thread)
+        async with self._open_thread(asked) as thread:
+            await thread.ended()
             await thread.start(thread.session.compact(), None)
         return {}
 
     async def goal(self, asked: params.OneThread) -> dict[str, Any]:
-        thread = self._thread(asked.thread_id)
-        async with thread.lock:
-            await self._be_open(thread)
+        async with self._open_thread(asked) as thread:
             return {"goal": _goals(thread).data}
 
     async def set_goal(self, asked: params.GoalSet) -> dict[str, Any]:
         """An active goal starts a turn if none runs."""
-        thread = self._thread(asked.thread_id)
-        async with thread.lock:
-            await self._be_open(thread)
+        async with self._open_thread(asked) as thread:
             goals = _goals(thread)
             with thread.answering():
                 try:
@@ -143,31 +137,28 @@ class Threads:
                     raise RpcError(INVALID_REQUEST, str(error)) from None
                 assert goals.goal is not None
                 if goals.goal.status == "active" and thread.feed is None:
-                    await self._be_idle(thread)
+                    await thread.ended()
                     text = goals.goal.objective
                     shown = UserMessage(id="prompt", text=text)
                     await thread.start(thread.session.run_turn(text), shown)
             return {"goal": goals.data}
 
     async def clear_goal(self, asked: params.OneThread) -> dict[str, Any]:
-        thread = self._thread(asked.thread_id)
-        async with thread.lock:
-            await self._be_open(thread)
+        async with self._open_thread(asked) as thread:
             with thread.answering():
                 return {"cleared": _goals(thread).clear()}
 
     async def start_turn(self, asked: params.TurnStart) -> dict[str, Any]:
-        thread = self._thread(asked.thread_id)
-        text, images = self._inputs.read(asked.input, thread.config.cwd)
-        async with thread.lock:
-            if thread.feed is not None and thread.is_open:
+        async with self._open_thread(asked) as thread:
+            text, images = self._inputs.read(asked.input, thread.config.cwd)
+            if thread.feed is not None:
                 if thread.changed_by(asked.cwd, asked.table()) is not None:
                     reason = "the settings of a thread cannot change while it runs a turn"
                     raise RpcError(INVALID_REQUEST, reason)
                 if thread.session.steer(text, images=images):
                     # As in Codex: the prompt joins the turn.
                     return {"turn": turn_data(thread.feed.turn_id, "inProgress")}
-            await self._be_idle(thread)
+            await thread.ended()
             await thread.set(asked.cwd, asked.table())
             shown = UserMessage(id="prompt", text=text, images=tuple(map(str, images)))
             turn = thread.session.run_turn(text, images=images, output_schema=asked.output_schema)
@@ -255,6 +246,15 @@ class Threads:
         self._threads.use(thread_id, thread)
         return thread
 
+    @asynccontextmanager
+    async def _open_thread(self, asked: params.OneThread) -> AsyncGenerator[ServedThread]:
+        """The thread, open and locked."""
+        thread = self._thread(asked.thread_id)
+        async with thread.lock:
+            if not thread.is_open:
+                await thread.open(str(thread.config.cwd), thread.table)
+            yield thread
+
     def _running(self, thread_id: str, turn_id: str, what: str) -> ServedThread:
         thread = self._thread(thread_id)
         if thread.feed is None:
@@ -264,15 +264,6 @@ class Threads:
             text = f"expected active turn id `{turn_id}` but found `{found}`"
             raise RpcError(INVALID_REQUEST, text)
         return thread
-
-    async def _be_open(self, thread: ServedThread) -> None:
-        if not thread.is_open:
-            await thread.open(str(thread.config.cwd), thread.table)
-
-    async def _be_idle(self, thread: ServedThread) -> None:
-        if (task := thread.task) is not None:
-            await asyncio.wait([task])
-        await self._be_open(thread)
 
     def _status(self, thread_id: str) -> Mapping[str, Any]:
         thread = self._threads.get(thread_id)
