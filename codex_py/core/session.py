@@ -235,8 +235,8 @@ class Session:
         """Add a prompt to the running turn. It goes out with the turn's next request.
 
         That request is sent even if the running response calls no tool. `ItemCompleted(UserMessage)` tells when
-        the prompt is in the history. False if no turn is running, or the turn has sent its last request:
-        then run a turn with the prompt.
+        the prompt is in the history. False if no turn is running, or the turn has sent its last request or
+        was aborted: then run a turn with the prompt.
         """
         if self._running is None or not self._running.takes_steering:
             return False

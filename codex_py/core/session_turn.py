@@ -123,6 +123,7 @@ class SessionTurn:
         """Cancel the turn, once. `error`: the reason; None if the user wants it."""
         if not (self._is_ended or self._is_over):
             self._is_ended, self.ending = True, error
+            self.takes_steering = False
             self._task.cancel()
 
     def watch(self, event: events.Event) -> None:

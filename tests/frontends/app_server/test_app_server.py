@@ -263,6 +263,19 @@ def test_what_was_steered_into_an_interrupted_turn_is_not_said_in_the_next(
     assert prompts == ["go", "next"]
 
 
+def test_a_prompt_right_behind_an_interrupt_is_a_turn_of_its_own(place: Workplace) -> None:
+    with ScriptedServer([runs("sleep 300", yield_time_ms=30_000), says("two")]) as model:
+        place.configure(model)
+        with AppServer(place.home, place.cwd) as server:
+            thread = server.thread(approvalPolicy="never")
+            turn = server.turn(thread)
+            server.until(lambda message: "commandExecution" in json.dumps(message))
+            server.send("turn/interrupt", {"threadId": thread, "turnId": turn})
+            assert server.turn(thread, "next") != turn
+            assert server.ended(thread)["status"] == "completed"
+    assert [item["text"] for item in server.items("agentMessage", thread)] == ["two"]
+
+
 def test_a_failed_turn_says_why_and_the_thread_goes_on(place: Workplace) -> None:
     with ScriptedServer([[ev_failed("invalid_prompt", "no")], says("yes")]) as model:
         place.configure(model)
