@@ -36,10 +36,12 @@ def ev_message(
     item = {"type": "message", "id": item_id, "role": "assistant", "status": "in_progress"}
     whole: Event = {**part, "text": text}
     place = {"item_id": item_id, "output_index": index, "content_index": 0}
+    length = max(1, -(-len(text) // pieces))
+    deltas = [text[start : start + length] for start in range(0, len(text), length)]
     return [
         _added({**item, "content": []}, index),
         {"type": "response.content_part.added", **place, "part": part},
-        *ev_text_deltas(_cut(text, pieces), index=index, item_id=item_id),
+        *ev_text_deltas(deltas, index=index, item_id=item_id),
         {"type": "response.output_text.done", **place, "text": text},
         {"type": "response.content_part.done", **place, "part": whole},
         ev_item_done({**item, "status": "completed", "content": [whole]}, index),
@@ -180,8 +182,3 @@ def is_responses_event(part: object) -> TypeGuard[Mapping[str, Any]]:
 
 def _added(item: Mapping[str, Any], index: int) -> Event:
     return {"type": "response.output_item.added", "output_index": index, "item": dict(item)}
-
-
-def _cut(text: str, pieces: int) -> list[str]:
-    length = max(1, -(-len(text) // pieces))
-    return [text[start : start + length] for start in range(0, len(text), length)]

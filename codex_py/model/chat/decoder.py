@@ -87,9 +87,10 @@ class ChatDecoder(BuildingDecoder):
 
     def _take_delta(self, delta: JsonObject) -> None:
         for name in _REASONING_FIELDS:
-            value = delta.get(name)
-            thought = value if isinstance(value, str) else _text(value)
-            if thought:
+            # Some send an object with the text.
+            fields = as_object(delta.get(name))
+            text = text_field(fields, "text") or text_field(fields, "content")
+            if thought := text or text_field(delta, name):
                 self._think(thought, name)
                 # Some relays send the same text under two names.
                 break
@@ -214,7 +215,12 @@ class _Calls:
         piece.name = piece.name or name
         if (extra := delta.get("extra_content")) is not None:
             piece.data["extra_content"] = extra
-        self._add(piece, function.get("arguments"))
+        arguments = function.get("arguments")
+        if isinstance(arguments, dict):
+            # Some servers decode them.
+            piece.replace(encode_json(cast("JsonObject", arguments)).decode())
+        elif isinstance(arguments, str) and not _repeats(piece, arguments):
+            self._out.write(piece, arguments)
 
     def _find(self, index: int | None, call_id: str, function: JsonObject) -> Piece | None:
         """The call that a piece belongs to; None for a new one."""
@@ -231,13 +237,6 @@ class _Calls:
         is_next = bool(name and not call_id and has_more and _is_complete(known))
         return None if is_other or is_next else known
 
-    def _add(self, piece: Piece, arguments: object) -> None:
-        if isinstance(arguments, dict):
-            # Some servers decode them.
-            piece.replace(encode_json(cast("JsonObject", arguments)).decode())
-        elif isinstance(arguments, str) and not _repeats(piece, arguments):
-            self._out.write(piece, arguments)
-
 
 def _repeats(piece: Piece, arguments: str) -> bool:
     """True if these are the whole arguments once more, as some servers send them in the last chunk."""
@@ -247,12 +246,6 @@ def _repeats(piece: Piece, arguments: str) -> bool:
 def _is_complete(piece: Piece) -> bool:
     """True if the arguments are a whole JSON object."""
     return piece.may_be_complete and isinstance(json_or(piece.text, None), dict)
-
-
-def _text(value: object) -> str:
-    """Reasoning that comes as an object."""
-    fields = as_object(value)
-    return text_field(fields, "text") or text_field(fields, "content")
 
 
 def _usage(usage: JsonObject) -> Usage:

@@ -93,7 +93,9 @@ class TextToolsWire:
                 text = call_text(
                     call.name, call.arguments, self._tag, is_freeform=freeform, spec=spec
                 )
-                self._items.append(_said(text))
+                part = {"type": "output_text", "text": text}
+                said = {"type": "message", "role": "assistant", "content": [part]}
+                self._items.append(EncodedItem(encode_json(said)))
             elif data.get("type") in OUTPUTS:
                 self._items += self._result(data)
             else:
@@ -121,8 +123,3 @@ class TextToolsWire:
         text = text.replace(self._tag, UNTAGGED)
         images = [part for part in parts if part.get("type") == "input_image"]
         return [message("user", [input_text(result_text(call[1], call_id, text)), *images])]
-
-
-def _said(text: str) -> EncodedItem:
-    part = {"type": "output_text", "text": text}
-    return EncodedItem(encode_json({"type": "message", "role": "assistant", "content": [part]}))
