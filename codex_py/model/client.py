@@ -4,9 +4,8 @@ import asyncio
 import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import replace
-from typing import NoReturn
 
 import httpx
 
@@ -220,7 +219,10 @@ class UnavailableClient:
     def __init__(self, error: ModelError) -> None:
         self.error = error
 
-    def stream(self, prompt: Prompt) -> NoReturn:  # noqa: ARG002 - named by the Protocol
+    def stream(
+        self,
+        prompt: Prompt,  # noqa: ARG002 - named by the Protocol
+    ) -> AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]:
         raise self.error
 
     async def aclose(self) -> None:
