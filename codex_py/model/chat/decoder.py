@@ -7,7 +7,6 @@ the index of a call, send arguments whole or in pieces, and name the reason of t
 from typing import Any, cast
 
 from codex_py.errors import ModelError, StreamError
-from codex_py.model.chat.messages import THINK_TAG
 from codex_py.model.failures import incomplete, stream_failure
 from codex_py.model.provider_data import Maker
 from codex_py.model.response_builder import BuildingDecoder, Piece, ResponseBuilder
@@ -35,6 +34,8 @@ _FAILURES = {
 """Reasons of an end that are failures, and their codes."""
 _FILTERED = frozenset({"content_filter", "sensitive"})
 _FAILED = {"length", *_FAILURES, *_FILTERED}
+THINK_TAG = "think"
+"""The field of reasoning that came between `<think>` tags in the text."""
 _OPENING, _CLOSING = "<think>", "</think>"
 _MAX_BLANK = 100
 """Characters before a `<think>` tag."""

@@ -4,17 +4,155 @@ Specification: https://platform.openai.com/docs/api-reference/chat. Servers of o
 only what every one of them takes, and what the profile of the provider adds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from codex_py.model.chat.decoder import ChatDecoder
-from codex_py.model.chat.messages import ChatMessages
-from codex_py.model.freeform import function_specs
-from codex_py.model.profile import ProfiledWire
+from codex_py.model.chat.decoder import THINK_TAG, ChatDecoder
+from codex_py.model.dialogue import Call, Dialogue, ModelTurn, Result, Text, Thought, Told
+from codex_py.model.freeform import function_specs, wrapped
+from codex_py.model.profile import Profile, ProfiledWire
+from codex_py.model.provider_data import Maker
+from codex_py.protocol.json_fields import JsonObject, is_json, objects, text_field
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.stream import Decoder, Prompt
 from codex_py.protocol.tools import FunctionSpec
+
+_IMAGES_FOLLOW = "(the result is the image in the next message)"
+
+
+class ChatMessages:
+    """The messages of one thread. A turn is translated once."""
+
+    def __init__(self, maker: Maker, profile: Profile) -> None:
+        self._profile = profile
+        self._dialogue = Dialogue(maker, profile.tool_ids)
+
+    def of(self, prompt: Prompt) -> list[bytes]:
+        """The messages as JSON. Templates of local models take one system message, and that first; all that a program
+        said later comes from the user."""
+        images = prompt.abilities.images and not self._profile.text_content_only
+        turns = list(self._dialogue.of(prompt.input, prompt.model, images=images))
+        texts = [prompt.instructions] if prompt.instructions else []
+        while turns and isinstance(first := turns[0], Told) and first.role != "user":
+            texts.append(first.text)
+            del turns[0]
+        messages: list[bytes] = []
+        if texts:
+            role = "developer" if self._profile.openai_fields else "system"
+            messages.append(encode_json({"role": role, "content": "\n\n".join(texts)}))
+        told: list[JsonObject] = []
+        """The content of the next message of the user."""
+        last: Told | None = None
+        is_after_tool = False
+        for turn in turns:
+            if isinstance(turn, Told):
+                told += turn.parts
+                last = turn
+                continue
+            messages += self._user(told, last, is_after_tool=is_after_tool)
+            encoded, images = self._said(turn)
+            messages += encoded
+            told, last, is_after_tool = list(images), None, bool(turn.calls)
+        return [*messages, *self._user(told, last, is_after_tool=is_after_tool)]
+
+    def _user(
+        self, parts: Sequence[JsonObject], last: Told | None, *, is_after_tool: bool
+    ) -> list[bytes]:
+        """Text alone is a plain string: some servers take nothing else. `last` keeps the translation."""
+        if not parts:
+            return []
+        key = (len(parts), is_after_tool)
+        if last is not None and last.encoded is not None and last.encoded[0] == key:
+            return last.encoded[1]
+        content: Any
+        if all(part["type"] == "input_text" for part in parts):
+            content = "\n\n".join(part["text"] for part in parts)
+        else:
+            content = [_part(part) for part in parts]
+        messages = [encode_json({"role": "user", "content": content})]
+        if is_after_tool and self._profile.assistant_after_tool:
+            messages.insert(0, encode_json({"role": "assistant", "content": "OK."}))
+        if last is not None:
+            last.encoded = key, messages
+        return messages
+
+    def _said(self, turn: ModelTurn) -> tuple[list[bytes], Sequence[JsonObject]]:
+        """The messages of a turn, and the images among its results, which only a user can send."""
+        if turn.encoded is None:
+            results = turn.complete_results()
+            images = [image for result in results for image in result.images]
+            messages = [self._assistant(turn), *(self._tool(result) for result in results)]
+            turn.encoded = [encode_json(m) for m in messages if m is not None], images
+        return turn.encoded
+
+    def _assistant(self, turn: ModelTurn) -> JsonObject | None:
+        """None if nothing is left to say."""
+        text = "\n\n".join(block.text for block in turn.blocks if isinstance(block, Text))
+        calls = [_call(call) for call in turn.calls]
+        if not text and not calls:
+            return None
+        fields = self._reasoning([block for block in turn.blocks if isinstance(block, Thought)])
+        if thought := fields.pop(THINK_TAG, ""):
+            text = f"<think>{thought}</think>\n\n{text}"
+        message: JsonObject = {"role": "assistant", "content": text or None, **fields}
+        if calls:
+            message["tool_calls"] = calls
+        return message
+
+    def _reasoning(self, thoughts: Sequence[Thought]) -> JsonObject:
+        """The fields that take past reasoning, under the name that it came with."""
+        policy = self._profile.replay_reasoning
+        own = [thought for thought in thoughts if thought.data is not None]
+        fields: JsonObject = {}
+        if policy == "never":
+            return fields
+        for thought in own:
+            data = thought.data or {}
+            name = text_field(data, "field") or self._profile.reasoning_field
+            if thought.text:
+                fields[name] = fields.get(name, "") + thought.text
+            if details := objects(data.get("details")):
+                fields["reasoning_details"] = [*fields.get("reasoning_details", ()), *details]
+        if policy == "required" and self._profile.reasoning_field not in fields:
+            text = "\n\n".join(thought.text for thought in thoughts if thought.text)
+            fields[self._profile.reasoning_field] = text or " "
+        return fields
+
+    def _tool(self, result: Result) -> JsonObject:
+        text = result.text
+        if result.images:
+            text = f"{text}\n{_IMAGES_FOLLOW}".strip()
+        message = {"role": "tool", "tool_call_id": result.call.call_id, "content": text}
+        if self._profile.name_on_tool_message:
+            message["name"] = result.call.name
+        return message
+
+
+def _call(call: Call) -> JsonObject:
+    function = {"name": call.name, "arguments": _arguments(call)}
+    entry: JsonObject = {"id": call.call_id, "type": "function", "function": function}
+    if (extra := call.data.get("extra_content")) is not None:
+        entry["extra_content"] = extra
+    return entry
+
+
+def _arguments(call: Call) -> str:
+    """Arguments as JSON: the templates of local models parse them."""
+    if call.is_freeform:
+        return wrapped(call.arguments)
+    if is_json(call.arguments):
+        return call.arguments
+    return encode_json({"_raw": call.arguments}).decode() if call.arguments.strip() else "{}"
+
+
+def _part(part: JsonObject) -> JsonObject:
+    if part["type"] == "input_text":
+        return {"type": "text", "text": part["text"]}
+    image = {"url": part["image_url"]}
+    if part.get("detail") in {"low", "high", "auto"}:
+        image["detail"] = part["detail"]
+    return {"type": "image_url", "image_url": image}
 
 
 class ChatWire(ProfiledWire):
