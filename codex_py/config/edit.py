@@ -94,40 +94,28 @@ def _put(document: Any, key: KeyPath, value: Any) -> None:
 
 def _edits(text: str, changes: Mapping[KeyPath, TomlValue]) -> Iterator[str]:
     """The text after each edit that may do; what a person would do comes first."""
-    newline = "\r\n" if "\r\n" in text else "\n"
-    words = {key: value for key, value in changes.items() if isinstance(value, str | bool)}
-    if len(words) == len(changes):
-        own = "\n".join(
-            f"[{dotted(key[:-1])}]\n{dotted(key[-1:])} = {_word(value)}\n"
-            for key, value in words.items()
-        )
-        yield _appended(text, own.replace("\n", newline), newline)
-    # Most words can be appended.
     import tomlkit.exceptions  # 20 ms
 
-    inlined: dict[KeyPath, Any] = {}
+    newline = "\r\n" if "\r\n" in text else "\n"
+    added: dict[str, Any] = {}
     for key, value in changes.items():
-        own = ""
-        if isinstance(value, Mapping):
-            _put(table := dict[str, Any](), key, value)
-            own = tomlkit.dumps(table).replace("\n", newline)
-            # If the table is in an inline one.
-            value = cast("Mapping[str, Any]", tomlkit.inline_table() | dict(value))
-        inlined[key] = value
-        if key not in words and len(changes) == 1:
-            yield _with_sections(text, key, own, newline)
+        if value is not None:
+            _put(added, key, value)
+    own = tomlkit.dumps(added).replace("\n", newline)
+    yield _appended(text, own, newline)
+    if len(changes) == 1:
+        yield _with_sections(text, next(iter(changes)), own, newline)
     with suppress(tomlkit.exceptions.TOMLKitError):
         document = tomlkit.parse(text)
-        for key, value in inlined.items():
+        for key, value in changes.items():
+            if isinstance(value, Mapping):
+                # It may be in an inline one.
+                value = cast("Mapping[str, Any]", tomlkit.inline_table() | dict(value))
             _put(document, key, value)
         changed = tomlkit.dumps(document)
         if text.count("\r\n") == text.count("\n"):
             changed = changed.replace("\r\n", "\n").replace("\n", "\r\n")
         yield changed
-
-
-def _word(value: str | bool) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value).lower()
 
 
 def _appended(text: str, own: str, newline: str) -> str:
