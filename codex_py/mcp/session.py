@@ -5,12 +5,12 @@ if one tool is invalid, and the result of a call if its structured part does not
 results are the server's own JSON.
 """
 
-import math
+import json
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import mcp_types as types
 from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
@@ -128,13 +128,5 @@ def _brief(error: Exception) -> str:
 
 
 def finite(value: Any) -> Any:
-    """The same value with None for `NaN` and `Infinity`, which JSON does not have."""
-    match value:
-        case float() if not math.isfinite(value):
-            return None
-        case list():
-            return [finite(part) for part in cast("list[Any]", value)]
-        case dict():
-            return {key: finite(part) for key, part in cast("dict[str, Any]", value).items()}
-        case _:
-            return value
+    """The same JSON with None for `NaN` and `Infinity`, which JSON does not have."""
+    return json.loads(json.dumps(value, ensure_ascii=False), parse_constant=lambda _: None)
