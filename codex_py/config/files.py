@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from codex_py.errors import ConfigError
+from codex_py.filesystem.private import written_whole
 from codex_py.filesystem.reading import read_whole
 
 _MAX_DEPTH = 64
@@ -63,23 +64,16 @@ def replace_text(path: Path, text: str, *, private: bool = False) -> None:
     """Replace a file as a whole or not at all; it keeps its mode, unless it must be `private` to the user as a new one
     is.
 
-    The caller holds the lock of the folder, so no other program uses the temporary name.
-
     Raises:
         OSError, UnicodeEncodeError: the file is unchanged.
     """
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.unlink(missing_ok=True)
-    try:
-        with temporary.open("x", encoding="utf-8", newline="") as file:
-            mode = path.stat().st_mode & 0o7777 if path.exists() and not private else 0o600
-            os.fchmod(file.fileno(), mode)
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    data = text.encode()
+    mode = path.stat().st_mode & 0o7777 if path.exists() and not private else 0o600
+    with written_whole(path) as file:
+        os.fchmod(file.fileno(), mode)
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def parse_toml(text: str, path: Path) -> dict[str, Any]:
