@@ -27,29 +27,23 @@ class McpServers:
     """The servers, which start, run and end at the same time."""
 
     def __init__(self, servers: Sequence[McpServer]) -> None:
-        self._servers = {s.name: s for s in sorted(servers, key=lambda server: server.name)}
+        self.by_name = {s.name: s for s in sorted(servers, key=lambda server: server.name)}
+        """In the order of the names."""
         self._indexed: list[tuple[ServerTool, ...]] = []
         self._tools: dict[str, tuple[McpServer, ServerTool]] = {}
         self._aliases: dict[str, str] = {}
 
     def start(self) -> None:
-        for server in self._servers.values():
+        for server in self.by_name.values():
             server.start()
-
-    def get(self, name: str) -> McpServer | None:
-        return self._servers.get(name)
-
-    def all(self) -> list[McpServer]:
-        """By name."""
-        return list(self._servers.values())
 
     async def settled(self) -> None:
         """Wait until each is ready, with its latest list of tools, or has failed."""
-        await asyncio.gather(*(server.settled() for server in self._servers.values()))
+        await asyncio.gather(*(server.settled() for server in self.by_name.values()))
 
     def starting(self) -> list[str]:
         """The names of the servers that `settled` waits for."""
-        return [server.name for server in self.all() if not server.is_settled]
+        return [server.name for server in self.by_name.values() if not server.is_settled]
 
     async def require(self) -> None:
         """Wait for the servers that the session requires.
@@ -57,7 +51,7 @@ class McpServers:
         Raises:
             CodexError: one of them failed to start.
         """
-        required = [server for server in self._servers.values() if server.settings.required]
+        required = [server for server in self.by_name.values() if server.settings.required]
         await asyncio.gather(*(server.settled() for server in required))
         if errors := [server.error for server in required if server.error is not None]:
             raise CodexError(
@@ -66,14 +60,14 @@ class McpServers:
 
     def statuses(self) -> list[McpServerStatus]:
         """By name."""
-        return [server.status() for server in self.all()]
+        return [server.status() for server in self.by_name.values()]
 
     def tools(self) -> Mapping[str, tuple[McpServer, ServerTool]]:
         """Every tool by the name that the model uses, sorted by name."""
-        tools = [server.tools for server in self._servers.values()]
+        tools = [server.tools for server in self.by_name.values()]
         if tools != self._indexed:
             self._indexed = tools
-            self._tools, self._aliases = _index(self.all())
+            self._tools, self._aliases = _index(self.by_name.values())
         return self._tools
 
     def find(self, name: str) -> tuple[McpServer, ServerTool] | None:
@@ -82,11 +76,11 @@ class McpServers:
         return tools.get(name) or tools.get(self._aliases.get(folded(name), ""))
 
     async def aclose(self) -> None:
-        await asyncio.gather(*(server.aclose() for server in self._servers.values()))
+        await asyncio.gather(*(server.aclose() for server in self.by_name.values()))
 
 
 def _index(
-    servers: Sequence[McpServer],
+    servers: Iterable[McpServer],
 ) -> tuple[dict[str, tuple[McpServer, ServerTool]], dict[str, str]]:
     by_id: dict[ToolId, tuple[McpServer, ServerTool]] = {
         (server.name, tool.name): (server, tool) for server in servers for tool in server.tools

@@ -79,7 +79,7 @@ async def session(config: Config) -> AsyncGenerator[tuple[McpServer, list[str]]]
     servers = McpFeature(setup)
     servers.start()
     try:
-        (server,) = servers.all()
+        (server,) = servers.by_name.values()
         await server.settled()
         yield server, warnings
     finally:

@@ -48,9 +48,7 @@ class Started:
     """What the odd servers were sent, a message a line."""
 
     def get(self, name: str) -> McpServer:
-        server = self.servers.get(name)
-        assert server is not None
-        return server
+        return self.servers.by_name[name]
 
     async def call(
         self, server: str, tool: str, on_progress: OnProgress | None = None, **arguments: Any

@@ -82,7 +82,7 @@ class McpFeature(McpServers):
             self._guardian.close()
 
     def _warn_of(self, name: str, text: str) -> None:
-        is_last = text == self._servers[name].error
+        is_last = text == self.by_name[name].error
         self._setup.warn(f"{text}\n`codex-py mcp test {name}` says more." if is_last else text)
 
     def _spawn(self, transport: StdioTransport) -> PipedProcess:

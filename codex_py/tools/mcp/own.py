@@ -52,7 +52,7 @@ class _ServersTool(ShownAsServerCall):
         self._servers = servers
 
     def _server(self, name: str) -> McpServer:
-        if (server := self._servers.get(name)) is None:
+        if (server := self._servers.by_name.get(name)) is None:
             raise ToolError(f"unknown MCP server '{name}'", code="UnknownServer")
         return server
 
@@ -85,7 +85,7 @@ class ListMcpResources(_ServersTool):
         return listing
 
     async def _everything(self) -> dict[str, Any]:
-        servers = [server for server in self._servers.all() if server.has_resources]
+        servers = [server for server in self._servers.by_name.values() if server.has_resources]
         entries: list[dict[str, Any]] = []
         errors: dict[str, str] = {}
         lists = (self._all_of(server) for server in servers)

@@ -156,7 +156,7 @@ async def _call_tool(hook: Hook, thread: Thread, given: Mapping[str, Any]) -> st
     from codex_py.app.features.mcp import McpFeature  # 8 ms if no server is configured
 
     servers = thread.feature(McpFeature)
-    server = None if servers is None else servers.get(hook.server)
+    server = None if servers is None else servers.by_name.get(hook.server)
     if server is None:
         raise HookFailed(f"needs the MCP server {hook.server!r}, which is not configured")
     call = {"name": hook.tool, "arguments": filled(hook.arguments, given)}
