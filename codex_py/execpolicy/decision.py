@@ -81,10 +81,6 @@ class RuleMatch:
     def decision(self) -> Decision:
         return self.deciding.decision
 
-    @property
-    def justification(self) -> str | None:
-        return self.deciding.justification
-
 
 @frozen
 class Rules:

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from codex_py.errors import SessionError
@@ -24,7 +24,8 @@ _LOCK_TIMEOUT_S = 5
 _MAX_LOOKED_AT = 100
 """Files that are looked at for a reason why no session was found."""
 _NAMES = "session_index.jsonl"
-"""The names of threads, in the home. Codex uses the file too."""
+_NAMES_LOCK = f"{_NAMES}.lock"
+"""The names of threads, in the home. Codex uses the file too, and the one that it locks."""
 
 
 def find_session(
@@ -213,7 +214,7 @@ def thread_names(home: Path) -> dict[str, str]:
 def forget_name(home: Path, thread_id: str) -> None:
     """Remove a thread's lines from the index of names. Raises an `OSError`."""
     path = home / _NAMES
-    with _names_locked(path):
+    with locked(home / _NAMES_LOCK, _LOCK_TIMEOUT_S, is_file=True):
         if not path.exists():
             return
         lines = path.read_bytes().splitlines(keepends=True)
@@ -228,7 +229,7 @@ def rename_thread(home: Path, thread_id: str, name: str) -> None:
     entry = {"id": thread_id, "thread_name": name, "updated_at": utc_timestamp()}
     path = home / _NAMES
     try:
-        with _names_locked(path):
+        with locked(home / _NAMES_LOCK, _LOCK_TIMEOUT_S, is_file=True):
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
                 # If the last line was cut off, this one must not be appended to it.
@@ -239,8 +240,3 @@ def rename_thread(home: Path, thread_id: str, name: str) -> None:
                 os.close(fd)
     except OSError as error:
         raise SessionError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def _names_locked(path: Path) -> AbstractContextManager[None]:
-    # The file that Codex locks too.
-    return locked(path.with_name(f"{_NAMES}.lock"), _LOCK_TIMEOUT_S, is_file=True)

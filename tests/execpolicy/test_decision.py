@@ -75,7 +75,7 @@ def test_a_match_says_which_rules_and_why() -> None:
             MatchedRule(("git", "push", "-f"), FORBIDDEN, "it loses commits"),
         )
     )
-    assert (match.decision, match.justification) == (FORBIDDEN, "it loses commits")
+    assert (match.decision, match.deciding.justification) == (FORBIDDEN, "it loses commits")
 
 
 def test_the_rule_with_the_longest_prefix_gives_the_reason() -> None:
@@ -89,7 +89,7 @@ def test_the_rule_with_the_longest_prefix_gives_the_reason() -> None:
     match = rules.decide(["a", "b", "c"])
     assert match is not None
     assert match.deciding == MatchedRule(("a", "b"), FORBIDDEN)
-    assert match.justification is None
+    assert match.deciding.justification is None
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def test_what_cannot_be_read_counts_as_covered_by_the_strictest_rule(decision: D
     match = rules.decide(script)
     assert match is not None
     assert match.decision is decision
-    assert match.justification is not None
-    assert "make it shorter" in match.justification
+    assert match.deciding.justification is not None
+    assert "make it shorter" in match.deciding.justification
     assert Rules((PrefixRule((("make",),)),)).decide(script) is None
 
 

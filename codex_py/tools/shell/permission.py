@@ -132,7 +132,7 @@ def decide(
     if match is not None and match.decision is Decision.FORBIDDEN:
         words = " ".join(match.deciding.prefix)
         forbids = f"policy forbids commands starting with `{words}`"
-        text = _rejected(call, match.justification or forbids)
+        text = _rejected(call, match.deciding.justification or forbids)
         raise CallRefused(text, code="ApprovalDenied", cause="a rule forbids it")
     if match is not None and match.decision is Decision.ALLOW:
         return Run(sandboxed=False, environment=place.safe_environment())
@@ -201,7 +201,9 @@ def _causes(
     causes: list[_Cause] = []
     if match is not None:
         words = " ".join(match.deciding.prefix)
-        reason = match.justification or f"a rule asks before commands that start with `{words}`"
+        reason = (
+            match.deciding.justification or f"a rule asks before commands that start with `{words}`"
+        )
         causes.append(_Cause("rules", reason, _rejected(call, _RULE_ASKS)))
     if danger is not None:
         why = _DANGEROUS if danger == FORCED_RM else _UNREAD
