@@ -6,13 +6,14 @@ import sys
 import threading
 import webbrowser  # noqa: TID251 - `run_login` makes `PATH` safe
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from codex_py.app.features.mcp import server_headers
 from codex_py.app.mcp_login import log_in, log_out
 from codex_py.app.user_programs import user_programs
 from codex_py.command_line.subcommand import command_parser
 from codex_py.commands.mcp.run import configured_server
-from codex_py.streams.standard import OutputStream, print_out, tell
+from codex_py.streams.standard import OutputStream, is_pipe, print_out, tell
 
 _STDIN = 0
 
@@ -29,11 +30,7 @@ def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         screen = _Screen(name, opens_browser=opens_browser)
         # Its warnings are about a token, and a server with a token needs no login.
         headers = server_headers(name, config.mcp_servers[name], environment, lambda _: None)
-        screen.listen()
-        try:
-            await log_in(config, name, screen, headers=headers, scopes=scopes)
-        finally:
-            screen.close()
+        await log_in(config, name, screen, headers=headers, scopes=scopes)
 
     # `webbrowser` looks for programs there.
     os.environ.update(user_programs(config, environment).environment(os.environ))
@@ -62,10 +59,13 @@ class _Screen:
     def __init__(self, name: str, *, opens_browser: bool) -> None:
         self._name = name
         self._opens_browser = opens_browser
-        self._loop = asyncio.get_running_loop()
         self._lines: asyncio.Queue[str] = asyncio.Queue()
-        self._partial = b""
-        self._listens = False
+        # To a file nobody will write.
+        self._listens = os.isatty(_STDIN) or is_pipe(_STDIN)
+        if self._listens:
+            # It may wait for as long as the program runs.
+            loop = asyncio.get_running_loop()
+            threading.Thread(target=self._read, args=(loop,), daemon=True).start()
 
     def visit(self, address: str) -> None:
         # The words are Codex's: programs look for the address after them.
@@ -83,28 +83,9 @@ class _Screen:
     def refuse(self, reason: str) -> None:
         tell(f"Warning: {reason}")
 
-    def listen(self) -> None:
-        try:
-            self._loop.add_reader(_STDIN, self._read)
-        except OSError:
-            # It is a file or closed, so nobody will write.
-            return
-        self._listens = True
-
-    def close(self) -> None:
-        if self._listens:
-            self._listens = False
-            self._loop.remove_reader(_STDIN)
-
-    def _read(self) -> None:
-        try:
-            data = os.read(_STDIN, 65536)
-        except OSError:
-            data = b""
-        if not data:
-            self.close()
-            return
-        *lines, self._partial = (self._partial + data).split(b"\n")
-        for line in lines:
-            if line.strip():
-                self._lines.put_nowait(line.decode(errors="replace").strip())
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+        # RuntimeError: the login is over.
+        with suppress(OSError, RuntimeError), open(_STDIN, "rb", 0, closefd=False) as stdin:
+            for line in filter(bytes.strip, stdin):
+                text = line.decode(errors="replace").strip()
+                loop.call_soon_threadsafe(self._lines.put_nowait, text)
