@@ -198,7 +198,10 @@ def load_config(
         strict=strict,
         system=system,
     )
-    return _config(layers)
+    try:
+        return _config(layers)
+    except ConfigError as error:
+        raise layers.located(error) from None
 
 
 def _config(layers: Layers) -> Config:
@@ -221,7 +224,7 @@ def _config(layers: Layers) -> Config:
         inside_git=project_root(layers.cwd, (".git",)) is not None,
         trust=layers.trust,
         project_trust=layers.project_trust,
-        model_fallbacks=_fallbacks(layers, values),
+        model_fallbacks=tuple(map(fallback_model, values.get("model_fallbacks", ()))),
         model_providers=tables,
         model_prices=values.get("model_prices", {}),
         budget=configured_budget(layers),
@@ -258,13 +261,6 @@ def _config(layers: Layers) -> Config:
             if "key" in each.metadata
         },
     )
-
-
-def _fallbacks(layers: Layers, values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    try:
-        return tuple(map(fallback_model, values.get("model_fallbacks", ())))
-    except ConfigError as error:
-        raise layers.located(error) from None
 
 
 def _value(values: Mapping[str, Any], key: str) -> Any:

@@ -167,7 +167,12 @@ def read_events(file: HookFile) -> HookEvents:
 
 
 def _groups(text: str, *, is_for_claude: bool) -> Mapping[str, Any]:
-    document = _parsed(text)
+    try:
+        document = json.loads(text, object_pairs_hook=_unique)
+        # A lone surrogate, which JSON can spell, is an error.
+        json.dumps(document, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if mistakes := problems(document, _DOCUMENT | {"*": "any"} if is_for_claude else _DOCUMENT):
         where = f"`{dotted(mistakes[0].key)}`" if mistakes[0].key else "it"
         raise ValueError(f"{where} {mistakes[0].text}")
@@ -180,16 +185,6 @@ def _place(file: HookFile, text: str, event: str) -> str:
         return file.layer.where(("hooks", event))
     before = text[: max(0, text.find(json.dumps(event)))]
     return f"{file.path}:{before.count(chr(10)) + 1}"
-
-
-def _parsed(text: str) -> Any:
-    try:
-        document = json.loads(text, object_pairs_hook=_unique)
-        # A lone surrogate, which JSON can spell, is an error.
-        json.dumps(document, ensure_ascii=False).encode()
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    return document
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def configured_budget(layers: Layers) -> Budget:
 
     def limit(name: str) -> Any:
         key = ("budget", name)
-        return _tightest(layers, lambda values: _amount(layers, name, key, lookup(values, key)))
+        return _tightest(layers, lambda values: _amount(name, key, lookup(values, key)))
 
     guard = _tightest(layers, lambda values: lookup(values, ("budget", "loop_guard")), max, True)
     limits: Any = {name: limit(name) for name in LIMITS}
@@ -113,7 +113,7 @@ def _rollout(layers: Layers) -> RolloutBudget | None:
         return None
     if (tokens := read("limit_tokens", min)) is None:
         message = "features.rollout_budget.limit_tokens is required when rollout_budget is enabled"
-        raise layers.located(ConfigError(message, key=_ROLLOUT))
+        raise ConfigError(message, key=_ROLLOUT)
     return RolloutBudget(
         tokens,
         read("reminder_at_remaining_tokens", max, [tokens // 5]),
@@ -152,13 +152,12 @@ def configured_gates(layers: Layers) -> GateSettings:
 
     if not all(script.strip() for script in listed("verify")):
         # As of a variable that was not set: it would always succeed.
-        empty = ConfigError("`gates.verify` has an empty script", key=("gates", "verify"))
-        raise layers.located(empty)
+        raise ConfigError("`gates.verify` has an empty script", key=("gates", "verify"))
     timeout = next(iter(found("verify_timeout")), _TIMEOUT_S)
     return GateSettings(
         verify=listed("verify"),
         verify_tries=next(iter(found("verify_tries")), _TRIES),
-        verify_timeout_s=_amount(layers, "max_time", ("gates", "verify_timeout"), timeout),
+        verify_timeout_s=_amount("max_time", ("gates", "verify_timeout"), timeout),
         require_change=any(found("require_change")),
         forbid_path=listed("forbid_path"),
         max_diff_lines=min(found("max_diff_lines"), default=None),
@@ -167,12 +166,12 @@ def configured_gates(layers: Layers) -> GateSettings:
     )
 
 
-def _amount(layers: Layers, limit: str, key: KeyPath, value: Any) -> Any:
+def _amount(limit: str, key: KeyPath, value: Any) -> Any:
     """The value of a setting, whose text is read by `amount`."""
     try:
         return amount(limit, value) if isinstance(value, str) else value
     except ConfigError as error:
-        raise layers.located(ConfigError(f"`{dotted(key)}`: {error}", key=key)) from None
+        raise ConfigError(f"`{dotted(key)}`: {error}", key=key) from None
 
 
 def amount(limit: str, text: str) -> float:
