@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple, NoReturn, TypeVar, cast
+from typing import Any, BinaryIO, Final, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
 
 from codex_py.errors import SessionError
 from codex_py.protocol.messages import EncodedItem
@@ -34,6 +34,8 @@ _KINDS: Final = {b"response_item", b"event_msg", b"turn_context", b"compacted"}
 """The kinds of lines that readers use."""
 
 T = TypeVar("T")
+Start: TypeAlias = tuple[int, int]
+"""The beginning of a line: the number of the file in the thread, and the offset in it."""
 
 
 class Line(NamedTuple):
@@ -45,15 +47,6 @@ class Line(NamedTuple):
     encoded: EncodedItem | None
     """The bytes of the payload, if it is an item and they can be kept."""
     place: Place | None = None
-
-
-class Start(NamedTuple):
-    """The beginning of a line in its file."""
-
-    file: int
-    """The number of the file in the thread."""
-    offset: int
-    """In bytes."""
 
 
 class ThreadLines:
@@ -93,7 +86,7 @@ class ThreadLines:
         number = len(self._files) - 1
         with session_lines(self._files[number][0]) as (_, file):
             before = file.seek(0, 2) - size_bytes
-            return Start(number, _line_start(file, before)) if before > 0 else None
+            return (number, _line_start(file, before)) if before > 0 else None
 
     def last(self, name: str, value: Callable[[Line], T | None]) -> tuple[Start, T] | None:
         """Look from the end for a line of this type, or with this type of event, for which there is a value.
@@ -108,7 +101,7 @@ class ThreadLines:
                         if line is None or _is_from(line, end):
                             continue
                         if (found := value(line)) is not None:
-                            return Start(number, offset), found
+                            return (number, offset), found
         return None
 
     def _readable(self, lines: Iterable[bytes | None]) -> Iterator[Line | None]:

@@ -17,6 +17,7 @@ from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ExitCode
 from codex_py.protocol.addresses import shown_url
 from codex_py.protocol.mcp import DecliningElicitor, McpServerStatus
+from codex_py.streams.plain_text import cut
 from codex_py.streams.standard import print_json, print_out, tell
 from codex_py.streams.terminal import aligned, on_one_line
 
@@ -251,5 +252,4 @@ def _rounded(seconds: float | None) -> float | None:
 
 
 def _first_line(description: str) -> str:
-    line = on_one_line((description.strip().splitlines() or [""])[0])
-    return line if len(line) <= _DESCRIPTION_CHARS else f"{line[: _DESCRIPTION_CHARS - 1]}…"
+    return cut(on_one_line(description.strip().partition("\n")[0]), _DESCRIPTION_CHARS)
