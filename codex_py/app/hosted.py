@@ -72,7 +72,7 @@ class HostedSession:
 
 
 class HostedThread:
-    """A thread of a server. Its session is open or not.
+    """A thread of a server for programs or editors. Its session is open or not.
 
     Attributes:
         options: those that the session is opened with the next time.

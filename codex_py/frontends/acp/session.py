@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.app.hosted import HostedSession
+from codex_py.app.hosted import HostedThread
 from codex_py.app.json_rpc import INTERNAL_ERROR, JsonRpc, RpcError
 from codex_py.app.options import SessionOptions
-from codex_py.app.session import Session, TurnResult, open_session
+from codex_py.app.session import TurnResult, open_session
 from codex_py.app.settings import configured_choices, model_of_provider
 from codex_py.app.thread import thread_items
 from codex_py.config.config import Config
@@ -35,9 +35,7 @@ def rpc_error(error: CodexError) -> RpcError:
     return RpcError(code, str(error), {"code": error.code, "retryable": error.retryable})
 
 
-class EditorSession:
-    """Begins to open a session; see `open`."""
-
+class EditorSession(HostedThread):
     def __init__(
         self,
         rpc: JsonRpc,
@@ -46,31 +44,21 @@ class EditorSession:
         environment: Mapping[str, str],
         client: Client,
     ) -> None:
+        super().__init__(options)
         self.id = ""
-        self._rpc = rpc
+        self._rpc, self._config, self._environment, self._client = rpc, config, environment, client
         self._waiting: list[Update] | None = []
         """Updates that wait until the client knows the session; None afterwards."""
         self._updates = Updates(new_thread_id()[-6:], config.cwd, has_notices=client.has_notices)
         self._questions = Questions(rpc, self._updates, self._send, client)
         self._choices = configured_choices(config, options.add_dirs)
         models = models_of_provider(config, environment)
-        self._options = Options(config, self._choices, models, options.add_dirs)
+        self._offered = Options(config, self._choices, models, options.add_dirs)
         self._commands = Commands(config, environment)
         self._turns: set[asyncio.Task[TurnResult]] = set()
         """Of prompts without an answer; one runs, the others wait."""
         self._one_turn = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
-        self._session: Session | None = None
-        self._hosted = HostedSession(
-            open_session(
-                config,
-                options,
-                self._take,
-                environment=environment,
-                approver=self._questions,
-                elicitor=self._questions if client.has_forms or client.has_urls else None,
-            )
-        )
 
     async def open(self, known_as: str | None) -> None:
         """Open it. `known_as`: the client's id for it; None for a new one.
@@ -78,13 +66,22 @@ class EditorSession:
         Raises:
             CodexError: it cannot be opened.
         """
-        self._session = session = await self._hosted.opened()
+        can_be_asked = self._client.has_forms or self._client.has_urls
+        opening = open_session(
+            self._config,
+            self.options,
+            self._take,
+            environment=self._environment,
+            approver=self._questions,
+            elicitor=self._questions if can_be_asked else None,
+        )
+        session = await self.host(opening)
         self.id = self._questions.session_id = known_as or session.thread_id
         await asyncio.to_thread(self._commands.find)
 
     async def replay(self) -> None:
         """Send the whole conversation so far."""
-        session = self._opened
+        session = self.session
         encoded = await asyncio.to_thread(lambda: list(session.initial_items()))
         prompts = filter(user_prompt, encoded)
         for item in await asyncio.to_thread(thread_items, encoded):
@@ -104,7 +101,7 @@ class EditorSession:
     def state(self) -> dict[str, Any]:
         """The choices, for the answer to a request that opens the session."""
         choices = self._choices
-        options, modes = self._options.shown(choices), self._options.modes(choices)
+        options, modes = self._offered.shown(choices), self._offered.modes(choices)
         return {"configOptions": options, "modes": modes}
 
     async def prompt(self, blocks: Sequence[Any]) -> str:
@@ -151,11 +148,11 @@ class EditorSession:
         Raises:
             RpcError: there is no such choice.
         """
-        choices = self._options.chosen(self._choices, option, value)
-        if not self._opened.is_running:
-            self._opened.change(choices)
+        choices = self._offered.chosen(self._choices, option, value)
+        if not self.session.is_running:
+            self.session.change(choices)
         self._choices = choices
-        options, mode = self._options.shown(choices), self._options.modes(choices)["currentModeId"]
+        options, mode = self._offered.shown(choices), self._offered.modes(choices)["currentModeId"]
         self._send([{"sessionUpdate": "current_mode_update", "currentModeId": mode}])
         self._send([{"sessionUpdate": "config_option_update", "configOptions": options}])
         return options
@@ -165,21 +162,16 @@ class EditorSession:
         self.cancel()
         if self._turns:
             await asyncio.wait(set(self._turns))
-        await self._hosted.close()
-
-    @property
-    def _opened(self) -> Session:
-        assert self._session is not None
-        return self._session
+        await super().close()
 
     async def _turn(self, prompt: Prompt) -> TurnResult:
-        session = self._opened
+        session = self.session
         async with self._one_turn:
             try:
                 prompt = await self._commands.expanded(prompt, session)
                 choices = self._choices
                 if prompt.model is not None:
-                    model = model_of_provider(self._options.config, prompt.model)
+                    model = model_of_provider(self._offered.config, prompt.model)
                     choices = replace(choices, model=model, reasoning_effort=None)
                 if choices != session.settings.choices:
                     session.change(choices)
@@ -224,5 +216,5 @@ class EditorSession:
     def _announce(self) -> None:
         waiting, self._waiting = self._waiting or [], None
         self._send([*waiting, self._commands.update()])
-        if self._opened.has_begun:
-            self._send(self._updates.of(self._opened.token_usage))
+        if self.session.has_begun:
+            self._send(self._updates.of(self.session.token_usage))
