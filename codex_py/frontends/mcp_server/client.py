@@ -52,12 +52,17 @@ class Client:
     @property
     def can_be_asked(self) -> bool:
         """True if it shows forms; known once it has introduced itself."""
-        offered = (self.capabilities or {}).get("elicitation")
-        return isinstance(offered, dict) and ("form" in offered or "url" not in offered)
+        forms, urls = map(self._elicitation.get, ("form", "url"))
+        is_offered = isinstance((self.capabilities or {}).get("elicitation"), dict)
+        return is_offered and (forms is not None or urls is None)
 
     @property
     def can_open_urls(self) -> bool:
-        return "url" in as_object((self.capabilities or {}).get("elicitation"))
+        return self._elicitation.get("url") is not None
+
+    @property
+    def _elicitation(self) -> Mapping[str, Any]:
+        return as_object((self.capabilities or {}).get("elicitation"))
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification. A client that does not read misses it; results it never does."""
