@@ -24,6 +24,7 @@ class AppServer:
     Attributes:
         seen: every message, in order.
         answer: answers the requests of the server; None leaves them open.
+        reads: while it is not set, the client reads nothing more.
     """
 
     def __init__(
@@ -40,6 +41,8 @@ class AppServer:
         self.cwd = cwd
         self.seen: list[Message] = []
         self.answer: Callable[[Message], Any] | None = lambda _: {"decision": "accept"}
+        self.reads = threading.Event()
+        self.reads.set()
         self._came: queue.Queue[Message | None] = queue.Queue()
         self._last = 0
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -144,6 +147,7 @@ class AppServer:
         assert self.program.stdout is not None
         for line in self.program.stdout:
             message = json.loads(line)
+            self.reads.wait()
             self.seen.append(message)
             if "method" in message and "id" in message and self.answer is not None:
                 self.write({"id": message["id"], "result": self.answer(message)})

@@ -273,5 +273,7 @@ def _servers(servers: Sequence[Any]) -> Mapping[str, Any]:
             case _:
                 raise RpcError(INVALID_PARAMS, f"`mcpServers`: no server of type {server.type!r}")
         # A name for people, of which the names of its tools are made.
-        tables[re.sub(r"[^A-Za-z0-9_.-]+", "-", server.name) or "server"] = table
+        plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", server.name) or "server"
+        names = (plain, *(f"{plain}-{number}" for number in range(2, len(servers) + 1)))
+        tables[next(name for name in names if name not in tables)] = table
     return mcp_servers(tables)[0]

@@ -238,6 +238,19 @@ def test_servers_of_the_client_become_those_of_the_session(place: Workplace) -> 
     assert '"text": "hi"' in json.dumps(shown["content"]).replace("\\", "")
 
 
+def test_servers_whose_names_become_the_same_are_all_there(place: Workplace) -> None:
+    with ScriptedServer([DONE]) as server:
+        place.configure(server)
+        with editor(place, *FREE) as client:
+            names = ("a b", "a/b", "a-b")
+            servers = [{**odd(place, "plain"), "name": name} for name in names]
+            session = new_session(client, place, mcpServers=servers)
+            assert prompt(client, session) == "end_turn"
+    offered = json.dumps(server.requests[0].fields["tools"])
+    for name in ("a-b", "a-b-2", "a-b-3"):
+        assert f"mcp__{name}" in offered
+
+
 @pytest.mark.parametrize(
     ("answer", "told"),
     [

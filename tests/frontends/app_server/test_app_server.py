@@ -320,6 +320,29 @@ def test_a_client_that_leaves_leaves_nothing_running(place: Workplace, moment: s
         assert '"turn_aborted"' in path.read_text(encoding="utf-8")
 
 
+def test_a_client_that_does_not_read_misses_deltas_and_nothing_else(place: Workplace) -> None:
+    text = "0123456789" * 800_000
+    many = [ev_created(), *ev_message(text, pieces=4_000)]
+    call = ev_function_call("c1", "exec_command", {"cmd": "true"})
+    pause = Pause()
+    with ScriptedServer([[*many, *call, ev_completed()], [pause, *says("end")]]) as model:
+        place.configure(model)
+        with AppServer(place.home, place.cwd) as server:
+            thread = server.thread(approvalPolicy="never")
+            server.reads.clear()
+            said = [{"type": "text", "text": "go"}]
+            server.send("turn/start", {"threadId": thread, "input": said})
+            # Then the whole first answer was taken.
+            assert pause.reached.wait(60)
+            server.reads.set()
+            pause.until.set()
+            assert server.ended(thread)["status"] == "completed"
+    texts = [item["text"] for item in server.items("agentMessage", thread)]
+    assert (len(texts), texts[0] == text, texts[1]) == (2, True, "end")
+    deltas = [m for m in server.seen if m.get("method") == "item/agentMessage/delta"]
+    assert sum(len(each["params"]["delta"]) for each in deltas) < 6_000_000
+
+
 def test_threads_are_found_read_and_put_away(place: Workplace) -> None:
     with ScriptedServer([says("one")], each_thread=True) as model:
         place.configure(model)
