@@ -111,13 +111,15 @@ def tool(
         parallel: a call may run concurrently with others; otherwise it runs alone.
 
     Raises:
-        TypeError: the function has no usable name, or has parameters that cannot be named or described in a call.
+        TypeError: it is no function, has no usable name, or has parameters that cannot be named or described in a call.
     """
     if function is None:
         wanted = {"name": name, "description": description}
         return partial(tool, **wanted, needs_approval=needs_approval, parallel=parallel)
     if isinstance(function, PythonFunction):
         return cast("PythonFunction[..., Any]", function)
+    if not callable(function):
+        raise TypeError(f"a tool is a function, not {function!r}")
     name = str(name or getattr(function, "__name__", ""))
     if not _NAME.fullmatch(name):
         raise TypeError(

@@ -192,6 +192,7 @@ def opaque(a: Opaque) -> None: ...
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
+        (3, "a tool is a function, not 3"),
         (lambda: None, "a tool needs a name"),
         (star, r"cannot give the parameter \*names: str of star by its name"),
         (positional, "cannot give the parameter a: int of positional by its name"),
