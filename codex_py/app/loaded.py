@@ -116,7 +116,7 @@ class LoadedTools:
             image_detail=info.image_detail,
             max_poll_ms=config.background_terminal_max_timeout_ms,
             allow_login_shell=config.allow_login_shell,
-            login_shell=self._login_shell,
+            login_shell=self._login_shell if config.allow_login_shell else None,
             unambiguous_patches=config.patch_ambiguous == "refuse",
         )
         self.router = ToolRouter(_finder(tools, extension), extension.wrap_dispatch)

@@ -181,12 +181,15 @@ def test_only_what_the_policy_includes_is_there(place: Workplace) -> None:
 
 def test_no_profile_runs_where_login_shells_are_not_allowed(place: Workplace) -> None:
     profile(place, _NOISY)
+    # What the model itself runs is not looked into.
+    own = [*ev_function_call("s", "shell", {"command": ["bash", "-lc", "pwd"]}), ev_completed()]
     with calls("echo hi") as server:
-        place.configure(server)
-        config = place.home / "config.toml"
-        config.write_text(f"allow_login_shell = false\n{config.read_text('utf-8')}", "utf-8")
-        assert outputs(place.rerun()) == ["hi\n"]
+        assert outputs(place.run(server, "-c", "allow_login_shell=false", "go")) == ["hi\n"]
     assert not (place.home.parent / "runs").exists()
+    with ScriptedServer([own, [*ev_message("done"), ev_completed()]]) as server:
+        (printed,) = outputs(place.run(server, "-c", "allow_login_shell=false", "go"))
+    assert "to-stderr" in printed
+    assert runs(place) == 1
 
 
 def test_a_terminal_has_it_too(place: Workplace) -> None:

@@ -684,14 +684,14 @@ def test_a_denied_call_can_be_made_to_fail_the_run(place: Workplace) -> None:
 
 @pytest.mark.parametrize("name", ["exec_command", "shell_command", "shell"])
 def test_no_profile_is_read_where_login_shells_are_not_allowed(place: Workplace, name: str) -> None:
-    (place.home.parent / ".bash_profile").write_text("echo profile\n", encoding="utf-8")
+    (place.home.parent / ".bash_profile").write_text("export OF=profile\n", encoding="utf-8")
     key = "cmd" if name == "exec_command" else "command"
-    script = "shopt -q login_shell && echo login || echo plain"
+    script = "echo [$OF]"
     free = answered(place, ev_function_call("c", name, {key: script}))[0]
-    assert [shown[0] for shown in commands(free)] == ["profile\nlogin\n"]
+    assert [shown[0] for shown in commands(free)] == ["[profile]\n"]
     setting = ("-c", "allow_login_shell=false")
     held = answered(place, ev_function_call("c", name, {key: script}), args=setting)[0]
-    assert [shown[0] for shown in commands(held)] == ["plain\n"]
+    assert [shown[0] for shown in commands(held)] == ["[]\n"]
 
 
 @pytest.mark.parametrize("name", ["exec_command", "shell_command"])
