@@ -11,8 +11,7 @@ from typing import Any
 from codex_py.model.chat.decoder import THINK_TAG, ChatDecoder
 from codex_py.model.dialogue import Call, Dialogue, ModelTurn, Result, Text, Thought, Told
 from codex_py.model.freeform import function_specs, wrapped
-from codex_py.model.profile import Profile, ProfiledWire
-from codex_py.model.provider_data import Maker
+from codex_py.model.profile import ProfiledWire
 from codex_py.protocol.json_fields import JsonObject, is_json, objects, text_field
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.stream import Decoder, Prompt
@@ -21,16 +20,77 @@ from codex_py.protocol.tools import FunctionSpec
 _IMAGES_FOLLOW = "(the result is the image in the next message)"
 
 
-class ChatMessages:
-    """The messages of one thread. A turn is translated once."""
+class ChatWire(ProfiledWire):
+    """A `Wire`."""
 
-    def __init__(self, maker: Maker, profile: Profile) -> None:
-        self._profile = profile
-        self._dialogue = Dialogue(maker, profile.tool_ids)
+    path = "/chat/completions"
 
-    def of(self, prompt: Prompt) -> list[bytes]:
-        """The messages as JSON. Templates of local models take one system message, and that first; all that a program
-        said later comes from the user."""
+    @cached_property
+    def _dialogue(self) -> Dialogue:
+        return Dialogue(self._maker, self._profile.tool_ids)
+
+    def body(self, prompt: Prompt) -> bytes:
+        """The request as JSON. The messages come last, so that each request of a thread begins with the one before."""
+        profile = self._profile
+        settings: dict[str, Any] = {"model": prompt.model, "stream": True}
+        if profile.stream_usage:
+            settings["stream_options"] = {"include_usage": True}
+        if prompt.max_output_tokens is not None:
+            settings[profile.max_tokens_field] = prompt.max_output_tokens
+        settings |= self._reasoning(prompt)
+        if prompt.output_schema is not None:
+            schema = {"name": "codex_output_schema", "strict": True, "schema": prompt.output_schema}
+            settings["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if prompt.service_tier is not None:
+            settings["service_tier"] = prompt.service_tier
+        if profile.openai_fields:
+            settings["prompt_cache_key"] = prompt.cache_key
+            if prompt.verbosity is not None:
+                settings["verbosity"] = prompt.verbosity
+        if tools := function_specs(prompt.tools):
+            settings |= self._tools(prompt, tools)
+        head = encode_json(profile.adjusted(settings)).removesuffix(b"}")
+        messages = b",".join(self._messages(prompt))
+        return b"".join((head, b',"messages":[', messages, b"]}"))
+
+    def decoder(self, prompt: Prompt) -> Decoder:
+        return ChatDecoder(prompt, self._maker, deltas=self._deltas)
+
+    def _reasoning(self, prompt: Prompt) -> Mapping[str, Any]:
+        effort = (prompt.reasoning or {}).get("effort")
+        if effort is None:
+            return {}
+        match self._profile.reasoning:
+            case "effort":
+                return {"reasoning_effort": effort}
+            case "object":
+                return {"reasoning": {"effort": effort}}
+            case "thinking":
+                return {"thinking": {"type": "disabled" if effort == "none" else "enabled"}}
+            case "none":
+                return {}
+
+    def _tools(self, prompt: Prompt, specs: list[FunctionSpec]) -> Mapping[str, Any]:
+        choice, style = prompt.tool_choice, self._profile.tool_choice
+        entries = [{"type": "function", "function": spec.described()} for spec in specs]
+        settings: dict[str, Any] = {"tools": entries}
+        if not prompt.parallel_tool_calls and self._profile.parallel_tool_calls:
+            settings["parallel_tool_calls"] = False
+        if style == "openai" and choice.names:
+            tools = [{"type": "function", "function": {"name": name}} for name in choice.names]
+            is_named = choice.mode == "required" and len(tools) == 1
+            allowed = {"mode": choice.mode, "tools": tools}
+            settings["tool_choice"] = (
+                tools[0] if is_named else {"type": "allowed_tools", "allowed_tools": allowed}
+            )
+        elif style != "ignored" and choice.mode != "auto":
+            is_any = style == "any" and choice.mode == "required"
+            settings["tool_choice"] = "any" if is_any else choice.mode
+        return settings
+
+    def _messages(self, prompt: Prompt) -> list[bytes]:
+        """The messages as JSON; a turn is translated once. Templates of local models take one system message, and that
+        first; all that a program said later comes from the user."""
         images = prompt.abilities.images and not self._profile.text_content_only
         turns = list(self._dialogue.of(prompt.input, prompt.model, images=images))
         texts = [prompt.instructions] if prompt.instructions else []
@@ -92,7 +152,9 @@ class ChatMessages:
         calls = [_call(call) for call in turn.calls]
         if not text and not calls:
             return None
-        fields = self._reasoning([block for block in turn.blocks if isinstance(block, Thought)])
+        fields = self._past_reasoning(
+            [block for block in turn.blocks if isinstance(block, Thought)]
+        )
         if thought := fields.pop(THINK_TAG, ""):
             text = f"<think>{thought}</think>\n\n{text}"
         message: JsonObject = {"role": "assistant", "content": text or None, **fields}
@@ -100,7 +162,7 @@ class ChatMessages:
             message["tool_calls"] = calls
         return message
 
-    def _reasoning(self, thoughts: Sequence[Thought]) -> JsonObject:
+    def _past_reasoning(self, thoughts: Sequence[Thought]) -> JsonObject:
         """The fields that take past reasoning, under the name that it came with."""
         policy = self._profile.replay_reasoning
         own = [thought for thought in thoughts if thought.data is not None]
@@ -153,72 +215,3 @@ def _part(part: JsonObject) -> JsonObject:
     if part.get("detail") in {"low", "high", "auto"}:
         image["detail"] = part["detail"]
     return {"type": "image_url", "image_url": image}
-
-
-class ChatWire(ProfiledWire):
-    """A `Wire`."""
-
-    path = "/chat/completions"
-
-    @cached_property
-    def _messages(self) -> ChatMessages:
-        return ChatMessages(self._maker, self._profile)
-
-    def body(self, prompt: Prompt) -> bytes:
-        """The request as JSON. The messages come last, so that each request of a thread begins with the one before."""
-        profile = self._profile
-        settings: dict[str, Any] = {"model": prompt.model, "stream": True}
-        if profile.stream_usage:
-            settings["stream_options"] = {"include_usage": True}
-        if prompt.max_output_tokens is not None:
-            settings[profile.max_tokens_field] = prompt.max_output_tokens
-        settings |= self._reasoning(prompt)
-        if prompt.output_schema is not None:
-            schema = {"name": "codex_output_schema", "strict": True, "schema": prompt.output_schema}
-            settings["response_format"] = {"type": "json_schema", "json_schema": schema}
-        if prompt.service_tier is not None:
-            settings["service_tier"] = prompt.service_tier
-        if profile.openai_fields:
-            settings["prompt_cache_key"] = prompt.cache_key
-            if prompt.verbosity is not None:
-                settings["verbosity"] = prompt.verbosity
-        if tools := function_specs(prompt.tools):
-            settings |= self._tools(prompt, tools)
-        head = encode_json(profile.adjusted(settings)).removesuffix(b"}")
-        messages = b",".join(self._messages.of(prompt))
-        return b"".join((head, b',"messages":[', messages, b"]}"))
-
-    def decoder(self, prompt: Prompt) -> Decoder:
-        return ChatDecoder(prompt, self._maker, deltas=self._deltas)
-
-    def _reasoning(self, prompt: Prompt) -> Mapping[str, Any]:
-        effort = (prompt.reasoning or {}).get("effort")
-        if effort is None:
-            return {}
-        match self._profile.reasoning:
-            case "effort":
-                return {"reasoning_effort": effort}
-            case "object":
-                return {"reasoning": {"effort": effort}}
-            case "thinking":
-                return {"thinking": {"type": "disabled" if effort == "none" else "enabled"}}
-            case "none":
-                return {}
-
-    def _tools(self, prompt: Prompt, specs: list[FunctionSpec]) -> Mapping[str, Any]:
-        choice, style = prompt.tool_choice, self._profile.tool_choice
-        entries = [{"type": "function", "function": spec.described()} for spec in specs]
-        settings: dict[str, Any] = {"tools": entries}
-        if not prompt.parallel_tool_calls and self._profile.parallel_tool_calls:
-            settings["parallel_tool_calls"] = False
-        if style == "openai" and choice.names:
-            tools = [{"type": "function", "function": {"name": name}} for name in choice.names]
-            is_named = choice.mode == "required" and len(tools) == 1
-            allowed = {"mode": choice.mode, "tools": tools}
-            settings["tool_choice"] = (
-                tools[0] if is_named else {"type": "allowed_tools", "allowed_tools": allowed}
-            )
-        elif style != "ignored" and choice.mode != "auto":
-            is_any = style == "any" and choice.mode == "required"
-            settings["tool_choice"] = "any" if is_any else choice.mode
-        return settings
