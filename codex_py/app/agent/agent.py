@@ -208,12 +208,14 @@ class Agent(Generic[OutputT]):
     def steer(self, prompt: str, *, images: Sequence[Path | str] = ()) -> bool:
         """Tell the model something while a turn runs: it goes out with the next request of the turn.
 
-        False if no turn runs, or the turn has sent its last request; then `run` it.
+        False if no turn runs, or the turn has sent its last request or was interrupted; then `run` it.
 
         Raises:
             UsageError: there is no such image.
         """
-        return self.session is not None and self.session.steer(prompt, images=self._files(images))
+        if self.session is None or self._conversation.is_ending:
+            return False
+        return self.session.steer(prompt, images=self._files(images))
 
     def interrupt(self) -> None:
         """End the turn that runs, if one does: its `run` raises `TurnAborted`. From any thread."""

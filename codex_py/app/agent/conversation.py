@@ -69,7 +69,7 @@ class Conversation:
         self._setup, self._options = setup, options
         self._task: asyncio.Task[Any] | None = None
         """Runs a turn."""
-        self._is_ending = self._is_cancelled = False
+        self.is_ending = self._is_cancelled = False
         self._hosted: HostedSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: Tell | None = None
@@ -80,11 +80,11 @@ class Conversation:
         self, prompt: str, images: Sequence[Path], output_type: Any, tell: Tell
     ) -> Result[Any]:
         """See `Agent.run`."""
-        if self._task is not None and self._is_ending:
+        if self._task is not None and self.is_ending:
             await asyncio.wait([self._task])
         if self._task is not None:
             raise RuntimeError("a turn of this agent runs; wait for its end, or `steer` it")
-        self._task, self._is_ending, self._is_cancelled = asyncio.current_task(), False, False
+        self._task, self.is_ending, self._is_cancelled = asyncio.current_task(), False, False
         seen: list[Event] = []
 
         def listen(event: Event) -> None:
@@ -134,7 +134,7 @@ class Conversation:
     def interrupt(self) -> None:
         """See `Agent.interrupt`."""
         if (task := self._task) is not None:
-            self._is_ending = True
+            self.is_ending = True
             task.get_loop().call_soon_threadsafe(self._end, task)
 
     def leave(self, task: asyncio.Task[Any]) -> None:

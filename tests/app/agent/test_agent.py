@@ -94,6 +94,21 @@ def test_a_conversation_goes_on_with_each_prompt() -> None:
     assert prompts(model)[-2:] == ["first", "second"]
 
 
+def test_a_turn_that_is_interrupted_takes_no_more_prompts() -> None:
+    steered: list[bool] = []
+
+    async def stop() -> None:
+        agent.interrupt()
+        steered.append(agent.steer("and this?"))
+        await asyncio.Event().wait()
+
+    agent = Agent(FakeModel(call("stop"), "next"), tools=[stop])
+    with pytest.raises(TurnAborted):
+        agent.run_sync("go")
+    assert steered == [False]
+    assert agent.run_sync("and this?").text == "next"
+
+
 def test_a_closed_agent_says_so_to_run_sync_too() -> None:
     with Agent(FakeModel("one", "two")) as agent:
         agent.run_sync("first")
