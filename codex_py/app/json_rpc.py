@@ -78,7 +78,7 @@ class JsonRpc:
         self._envelope = envelope
         self._ids = count()
         self._asked: dict[int, asyncio.Future[Any]] = {}
-        self._working: dict[asyncio.Task[None], RequestId] = {}
+        self._working: set[asyncio.Task[None]] = set()
 
     async def serve(self, service: Service) -> None:
         """Take messages until the client leaves; then every open request is cancelled, and awaited.
@@ -124,18 +124,6 @@ class JsonRpc:
         finally:
             del self._asked[number]
             ended(number, not future.cancelled())
-
-    @property
-    def request_id(self) -> RequestId:
-        """The id of the request that this task answers."""
-        task = asyncio.current_task()
-        return None if task is None else self._working[task]
-
-    def cancel(self, number: RequestId) -> None:
-        """Cancel a request of the client, which gets no answer."""
-        for task, own in self._working.items():
-            if own == number:
-                task.cancel()
 
     def notify(self, method: str, params: dict[str, Any], *, is_live: bool = False) -> None:
         """Send a notification, in order with everything else.
@@ -187,7 +175,7 @@ class JsonRpc:
         number, method = fields.get("id"), fields.get("method")
         if method is None and "id" in fields and fields.keys() & {"result", "error"}:
             self._answered(number, fields)
-        elif not isinstance(method, str) or not isinstance(number, int | str | None):
+        elif not isinstance(method, str) or not _is_id(number):
             self._refuse(None, INVALID_REQUEST, "a request has a method, and an id")
         elif "id" not in fields:
             service.notified(method, fields.get("params"))
@@ -196,8 +184,8 @@ class JsonRpc:
         else:
             work = self._answer(number, service.requested(method, fields.get("params")))
             task = asyncio.create_task(work)
-            self._working[task] = number
-            task.add_done_callback(self._working.pop)
+            self._working.add(task)
+            task.add_done_callback(self._working.discard)
 
     async def _answer(self, number: RequestId, answer: Coroutine[Any, Any, Any]) -> None:
         try:
@@ -242,3 +230,7 @@ def first_mistake(error: ValidationError) -> str:
     """The first thing that is wrong with params: its place and why."""
     first = error.errors(include_url=False, include_input=False)[0]
     return f"`{'.'.join(map(str, first['loc'])) or 'params'}`: {first['msg']}"
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int | str | None) and not isinstance(value, bool)

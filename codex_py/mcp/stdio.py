@@ -20,7 +20,7 @@ from codex_py.mcp.connection import ServerConnection, Session
 from codex_py.mcp.session import open_session
 from codex_py.mcp.settings import ServerProcess
 from codex_py.protocol.messages import decode_json
-from codex_py.streams.messages import MAX_MESSAGE_BYTES, LongLine, read_line
+from codex_py.streams.messages import MAX_MESSAGE_BYTES, LongLine, read_line, skip_line
 
 _SHOWN_CHARS = 200
 _ID = re.compile(rb'\s*\{[^{}\[\]]*"id"\s*:\s*(\d{1,18})\s*[,}]')
@@ -47,6 +47,8 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
     Args:
         on_noise: gets every line that is no message, cut to 200 characters.
         on_end: called when nothing more will come; gets the reason unless the process's exit says it.
+        on_long: called when a message of more than 32 MB was skipped, with its id if that stands at the beginning.
+            None: such a message ends the stream.
     """
 
     def __init__(
@@ -54,18 +56,25 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
         reader: asyncio.StreamReader,
         on_noise: Callable[[str], None],
         on_end: Callable[[str | None], None],
+        on_long: Callable[[int | None], None] | None = None,
     ) -> None:
         self._reader = reader
         self._on_noise = on_noise
         self._on_end = on_end
+        self._on_long = on_long
         self._open_requests = 0
 
     async def receive(self) -> SessionMessage:
         while True:
             try:
                 line = await read_line(self._reader)
-            except LongLine:
-                self._end(f"sent a message of more than {MAX_MESSAGE_BYTES >> 20} MB")
+            except LongLine as long:
+                if self._on_long is None:
+                    self._end(f"sent a message of more than {MAX_MESSAGE_BYTES >> 20} MB")
+                await skip_line(self._reader)
+                found = _ID.match(long.start[:_SHOWN_CHARS])
+                self._on_long(None if found is None else int(found[1]))
+                continue
             if not line:
                 self._end(None)
             if line.strip() and (item := self._message(line)) is not None:

@@ -1,21 +1,21 @@
 """The MCP client that called: it gets notices about the work, and questions."""
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from codex_py.app.json_rpc import INTERNAL_ERROR, JsonRpc, RequestId, RpcError
+import mcp_types as types
+from mcp.server.connection import Connection
+from mcp.shared.exceptions import MCPError
+
 from codex_py.frontends.mcp_server.notices import codex_event, progress_text, warning_text
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.events import Event
-from codex_py.protocol.json_fields import as_object
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
 
-LOG_LEVELS: Final = (
-    *("debug", "info", "notice", "warning"),
-    *("error", "critical", "alert", "emergency"),
-)
-_ANSWER_TIMEOUT_S = 600.0
+ANSWER_TIMEOUT_S = 600.0
+_MAX_UNREAD_BYTES = 4 * 1024 * 1024
+"""Notices to a client that does not read are dropped beyond this; results never are."""
+
 _TITLES = {
     "command": ("exec-approval", "Allow the agent to run this command"),
     "patch": ("patch-approval", "Allow the agent to make these edits"),
@@ -37,60 +37,53 @@ _ANSWERS = {"approved", "approved_for_session", "denied", "abort"}
 
 
 class Client:
-    """The other end of the connection.
+    """The other end of the connection."""
 
-    Attributes:
-        capabilities: None until it has introduced itself.
-        log_level: the least of those that it wants.
-    """
-
-    def __init__(self, rpc: JsonRpc) -> None:
-        self._rpc = rpc
-        self.capabilities: Mapping[str, Any] | None = None
-        self.log_level = "info"
+    def __init__(self, connection: Connection, writer: asyncio.StreamWriter) -> None:
+        self._connection = connection
+        self._writer = writer
+        self.log_level: types.LoggingLevel = "info"
 
     @property
     def can_be_asked(self) -> bool:
         """True if it shows forms; known once it has introduced itself."""
-        forms, urls = map(self._elicitation.get, ("form", "url"))
-        is_offered = isinstance((self.capabilities or {}).get("elicitation"), dict)
-        return is_offered and (forms is not None or urls is None)
+        offered = self._elicitation
+        return offered is not None and (offered.form is not None or offered.url is None)
 
     @property
     def can_open_urls(self) -> bool:
-        return self._elicitation.get("url") is not None
-
-    @property
-    def _elicitation(self) -> Mapping[str, Any]:
-        return as_object((self.capabilities or {}).get("elicitation"))
+        return self._elicitation is not None and self._elicitation.url is not None
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
-        """Send a notification. A client that does not read misses it; results it never does."""
-        self._rpc.notify(method, params, is_live=True)
+        """Send a notification, at once and in order with everything else that is written."""
+        if self._writer.is_closing():
+            return
+        if self._writer.transport.get_write_buffer_size() > _MAX_UNREAD_BYTES:
+            return
+        message = types.JSONRPCNotification(jsonrpc="2.0", method=method, params=params)
+        self._writer.write(message.model_dump_json(by_alias=True).encode() + b"\n")
 
     async def ask(self, params: dict[str, Any]) -> dict[str, Any]:
         """`elicitation/create`. The client is told when this is cancelled.
 
         Raises:
-            RpcError: there is no answer, in time or at all.
+            MCPError: there is no answer, in time or at all.
         """
+        return await self._connection.send_raw_request(
+            "elicitation/create", params, {"timeout": ANSWER_TIMEOUT_S}
+        )
 
-        def ended(number: int, is_answered: bool) -> None:
-            if not is_answered:
-                self.notify("notifications/cancelled", {"requestId": number})
-
-        try:
-            async with asyncio.timeout(_ANSWER_TIMEOUT_S):
-                return as_object(await self._rpc.request("elicitation/create", params, ended))
-        except TimeoutError:
-            raise RpcError(INTERNAL_ERROR, "there is no answer") from None
+    @property
+    def _elicitation(self) -> types.ElicitationCapability | None:
+        offered = self._connection.client_capabilities
+        return None if offered is None else offered.elicitation
 
 
 class Call:
     """One call of a tool: its client gets the events of the turn, and the questions of the turn."""
 
     def __init__(
-        self, client: Client, request_id: RequestId, progress_token: str | int | None
+        self, client: Client, request_id: types.RequestId, progress_token: str | int | None
     ) -> None:
         self._client = client
         self._id = request_id
@@ -111,8 +104,9 @@ class Call:
                 "notifications/progress",
                 {"progressToken": self._progress_token, "progress": self._steps, "message": text},
             )
-        wanted = LOG_LEVELS[LOG_LEVELS.index(self._client.log_level) :]
-        if (text := warning_text(event)) is not None and "warning" in wanted:
+        if (text := warning_text(event)) is not None and self._client.log_level in {
+            *("debug", "info", "notice", "warning")
+        }:
             self._client.notify(
                 "notifications/message", {"level": "warning", "logger": "codex-py", "data": text}
             )
@@ -147,12 +141,13 @@ class Call:
         }
         try:
             answer = await self._client.ask(params)
-        except RpcError as error:
-            return Review(ReviewDecision.DENIED, f"the user could not be asked: {error}")
+        except MCPError as error:
+            return Review(ReviewDecision.DENIED, f"the user could not be asked: {error.message}")
         # Clients written for Codex answer without a form.
         chosen: Any = answer.get("decision")
         if answer.get("action") == "accept":
-            chosen = as_object(answer.get("content")).get("decision", chosen)
+            form: dict[str, Any] = answer.get("content") or {}
+            chosen = form.get("decision", chosen)
         return Review(ReviewDecision(chosen if str(chosen) in _ANSWERS else "denied"))
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
@@ -162,7 +157,8 @@ class Call:
             return ElicitationAnswer("decline")
         message = f"{elicitation.server}: {elicitation.message}"
         try:
-            answer = await client.ask({"message": message, **elicitation.request})
-        except RpcError:
+            given = await client.ask({"message": message, **elicitation.request})
+            answer = types.ElicitResult.model_validate(given)
+        except (MCPError, ValueError):
             return ElicitationAnswer("decline")
-        return ElicitationAnswer.of(answer)
+        return ElicitationAnswer(answer.action, answer.content)

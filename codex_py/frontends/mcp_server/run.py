@@ -4,38 +4,40 @@ It serves the protocol versions that begin with a handshake, up to 2025-11-25. I
 client anything, so approvals could only be refused; clients that know these versions fall back.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, Final
+import asyncio
+import gc
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
 
-from codex_py.app.json_rpc import (
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    JsonRpc,
-    RpcError,
-)
+import mcp_types as types
+from mcp.server.connection import Connection
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.server.runner import serve_connection
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+
+from codex_py.app.options import SessionOptions
 from codex_py.command_line.arguments import Arguments
-from codex_py.command_line.serving import run_server, served_options
+from codex_py.command_line.interruption import Interruption
+from codex_py.command_line.parser import working_folder
 from codex_py.config.config import Config
 from codex_py.config.paths import codex_home
-from codex_py.errors import CodexError, SessionError, UsageError
+from codex_py.errors import CodexError, ExitCode, SessionError, UsageError
 from codex_py.frontends.mcp_server import tools
 from codex_py.frontends.mcp_server.ceiling import Ceiling
-from codex_py.frontends.mcp_server.client import LOG_LEVELS, Call, Client
+from codex_py.frontends.mcp_server.client import Call, Client
 from codex_py.frontends.mcp_server.threads import Threads
-from codex_py.protocol.json_fields import as_object
+from codex_py.mcp.stdio import IncomingMessages, OutgoingMessages
 from codex_py.rollout.index import find_session
 from codex_py.rollout.records import read_meta
+from codex_py.streams.messages import MAX_MESSAGE_BYTES, standard_pipes
+from codex_py.streams.standard import OutputStream
 from codex_py.version import __version__
 
-_ORIGINATOR: Final = "codex_mcp_server"
-_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-_SERVER: Final = {
-    "capabilities": {"logging": {}, "tools": {"listChanged": False}},
-    # The name by which clients know Codex.
-    "serverInfo": {"name": "codex-mcp-server", "title": "codex-py", "version": __version__},
-}
+_ORIGINATOR = "codex_mcp_server"
+_STDERR_TIMEOUT_S = 0.5
 
 
 def run_mcp_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
@@ -52,59 +54,74 @@ def run_mcp_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
     if not arguments.trust_client:
         folders = (config.cwd, *((config.cwd / name).resolve() for name in arguments.add_dir))
         configs = replace(configs, ceiling=Ceiling(config, folders))
-    return run_server("mcp-server", lambda rpc: _Server(rpc, configs), jsonrpc="2.0")
+    gc.freeze()
+    gc.enable()
+    return asyncio.run(Interruption().run(_serve(configs)))
 
 
-class _Server:
-    def __init__(self, rpc: JsonRpc, configs: tools.ThreadConfigs) -> None:
-        self._rpc, self._configs = rpc, configs
-        self._client = Client(rpc)
-        name = configs.environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR
-        options = replace(served_options(configs.arguments), source="mcp", originator=name)
-        self._threads = Threads(configs.environment, options)
+async def _serve(configs: tools.ThreadConfigs) -> int:
+    arguments, environment = configs.arguments, configs.environment
+    options = SessionOptions(
+        source="mcp",
+        originator=environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR,
+        add_dirs=tuple(working_folder(arguments.cd) / name for name in arguments.add_dir),
+        ignore_rules=arguments.ignore_rules,
+        bypass_hook_trust=arguments.bypass_hook_trust,
+    )
+    threads = Threads(environment, options)
+    async with _messages() as (incoming, outgoing, writer):
+        dispatcher = JSONRPCDispatcher(incoming, outgoing, inline_methods=frozenset({"initialize"}))
+        connection = Connection.for_loop(dispatcher)
+        agent = _Agent(configs, threads, Client(connection, writer))
+        try:
+            await serve_connection(
+                agent.server(), dispatcher, connection=connection, lifespan_state={}
+            )
+        finally:
+            await threads.aclose()
+    return ExitCode.DONE
 
-    async def requested(self, method: str, params: Any) -> dict[str, Any]:
-        """Source: https://modelcontextprotocol.io/specification/2025-11-25"""
-        match method, params:
-            case "initialize", {"protocolVersion": str(version), "capabilities": {**capabilities}}:
-                self._client.capabilities = capabilities
-                known = version if version in _VERSIONS else _VERSIONS[-1]
-                return {**_SERVER, "protocolVersion": known}
-            case "ping", _:
-                return {}
-            case _ if self._client.capabilities is None and method != "initialize":
-                raise RpcError(INVALID_REQUEST, "the first request is `initialize`")
-            case "tools/list", _:
-                return {"tools": tools.TOOLS}
-            case "tools/call", {"name": str(name)}:
-                token = as_object(params.get("_meta")).get("progressToken")
-                call = Call(self._client, self._rpc.request_id, token)
-                return await self._call_tool(name, params.get("arguments"), call)
-            case "logging/setLevel", {"level": str(level)} if level in LOG_LEVELS:
-                self._client.log_level = level
-                return {}
-            case (("initialize" | "tools/call" | "logging/setLevel"), _):
-                raise RpcError(INVALID_PARAMS, f"wrong params of {method!r}")
-            case _:
-                raise RpcError(METHOD_NOT_FOUND, f"there is no method {method!r}")
 
-    def notified(self, method: str, params: Any) -> None:
-        """Cancel a call whose result the client does not want any more."""
-        if method == "notifications/cancelled" and "requestId" in as_object(params):
-            self._rpc.cancel(params["requestId"])
+@dataclass(frozen=True, slots=True)
+class _Agent:
+    _configs: tools.ThreadConfigs
+    _threads: Threads
+    _client: Client
 
-    async def aclose(self) -> None:
-        await self._threads.aclose()
+    def server(self) -> Server:
+        server = Server(
+            # The name by which clients know Codex.
+            "codex-mcp-server",
+            version=__version__,
+            title="codex-py",
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+        )
+        server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
+        return server
 
-    async def _call_tool(self, name: str, arguments: Any, call: Call) -> dict[str, Any]:
+    async def _list_tools(self, *_: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=tools.TOOLS)
+
+    async def _set_level(
+        self, _context: ServerRequestContext[Any], params: types.SetLevelRequestParams
+    ) -> types.EmptyResult:
+        self._client.log_level = params.level
+        return types.EmptyResult()
+
+    async def _call_tool(
+        self, context: ServerRequestContext[Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        assert context.request_id is not None
+        call = Call(self._client, context.request_id, (context.meta or {}).get("progress_token"))
         configs, has_user = self._configs, self._client.can_be_asked
         try:
-            if name == "codex":
-                new = tools.arguments_of(tools.NewThread, arguments)
+            if params.name == "codex":
+                new = tools.arguments_of(tools.NewThread, params.arguments)
                 config = new.settings(configs, has_user=has_user)
                 return await self._threads.begin(config, new.prompt, call)
-            if name == "codex-reply":
-                reply = tools.arguments_of(tools.Reply, arguments)
+            if params.name == "codex-reply":
+                reply = tools.arguments_of(tools.Reply, params.arguments)
 
                 def load() -> Config:
                     path = find_session(codex_home(configs.environment), reply.id)
@@ -113,6 +130,29 @@ class _Server:
                     return configs.config(read_meta(path).cwd, has_user=has_user)
 
                 return await self._threads.go_on(reply.id, reply.prompt, call, load)
-            raise CodexError(f"there is no tool {name!r}", code="usage")
+            raise CodexError(f"there is no tool {params.name!r}", code="usage")
         except CodexError as error:
             return tools.tool_result(None, str(error), is_error=True)
+
+
+@asynccontextmanager
+async def _messages() -> AsyncGenerator[
+    tuple[IncomingMessages, OutgoingMessages, asyncio.StreamWriter]
+]:
+    """The messages from the client, those to it, and the writer of the latter."""
+    async with standard_pipes("mcp-server") as (reader, writer):
+
+        def refuse(request_id: int | None) -> None:
+            text = f"a message of more than {MAX_MESSAGE_BYTES >> 20} MB was skipped"
+            error = types.ErrorData(code=types.INVALID_REQUEST, message=text)
+            answer = types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
+            writer.write(answer.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+
+        stderr = OutputStream(2, timeout_s=_STDERR_TIMEOUT_S)
+        incoming = IncomingMessages(
+            reader,
+            lambda text: stderr.write_text(f"skipped what is no message: {text!r}\n"),
+            lambda why: None if why is None else stderr.write_text(f"the client {why}\n"),
+            refuse,
+        )
+        yield incoming, OutgoingMessages(writer, incoming), writer

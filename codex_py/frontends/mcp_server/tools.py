@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal, TypeVar
 
+import mcp_types as types
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from codex_py.app.json_rpc import first_mistake
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import folder_config, nested_table
 from codex_py.config.config import Config
@@ -130,44 +130,47 @@ _OUTPUT: Final = {
     "required": ["threadId", "content"],
 }
 
-TOOLS: Final[list[dict[str, Any]]] = [
-    {
-        "name": "codex",
-        "title": "Codex",
-        "description": (
+TOOLS: Final = [
+    types.Tool(
+        name="codex",
+        title="Codex",
+        description=(
             "Have a coding agent work on a task in a folder of this machine, until it is done. It runs"
             " commands and edits files there. The result is its last message, and the id with which"
             " codex-reply goes on."
         ),
-        "inputSchema": {**_schema(NewThread), "additionalProperties": False},
-        "outputSchema": _OUTPUT,
-    },
-    {
-        "name": "codex-reply",
-        "title": "Codex Reply",
-        "description": (
+        input_schema={**_schema(NewThread), "additionalProperties": False},
+        output_schema=_OUTPUT,
+    ),
+    types.Tool(
+        name="codex-reply",
+        title="Codex Reply",
+        description=(
             "Say something more in a conversation that codex began: a correction, an answer, the next"
             " task. The agent knows all that was said and done in it."
         ),
-        "inputSchema": _schema(Reply),
-        "outputSchema": _OUTPUT,
-    },
+        input_schema=_schema(Reply),
+        output_schema=_OUTPUT,
+    ),
 ]
 
 _ArgumentsT = TypeVar("_ArgumentsT", NewThread, Reply)
 
 
-def arguments_of(kind: type[_ArgumentsT], data: Any) -> _ArgumentsT:
+def arguments_of(kind: type[_ArgumentsT], data: Mapping[str, Any] | None) -> _ArgumentsT:
     """The arguments of a call; a `CodexError` if the tool does not take them."""
     try:
         return kind.model_validate(data or {})
     except ValidationError as error:
-        raise CodexError(f"wrong arguments: {first_mistake(error)}", code="usage") from error
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise CodexError(f"wrong arguments: `{place}`: {first['msg']}", code="usage") from error
 
 
-def tool_result(thread_id: str | None, text: str, *, is_error: bool = False) -> dict[str, Any]:
+def tool_result(
+    thread_id: str | None, text: str, *, is_error: bool = False
+) -> types.CallToolResult:
     """The result of either tool; without an id if no thread has begun."""
-    result = {"content": [{"type": "text", "text": text}], "isError": is_error}
-    if thread_id is None:
-        return result
-    return {**result, "structuredContent": {"threadId": thread_id, "content": text}}
+    structured = None if thread_id is None else {"threadId": thread_id, "content": text}
+    content = types.TextContent(type="text", text=text)
+    return types.CallToolResult(content=[content], structured_content=structured, is_error=is_error)

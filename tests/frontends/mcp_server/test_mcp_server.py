@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +76,7 @@ def shape(schema: Any) -> Any:
 def test_the_tools_take_what_they_say() -> None:
     for tool, kind in zip(TOOLS, (NewThread, Reply), strict=True):
         fields = {field.alias for field in kind.model_fields.values()}
-        assert tool["inputSchema"]["properties"].keys() == fields
+        assert tool.input_schema["properties"].keys() == fields
 
 
 @needs_codex
@@ -104,7 +103,10 @@ def test_the_tools_are_those_of_codex(place: Workplace) -> None:
             pytest.skip("this Codex is no MCP server")
         theirs = json.loads(codex.stdout.readline())["result"]["tools"]
         codex.stdin.close()
-    ours = deepcopy(TOOLS)
+    ours = [
+        tool.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"description"})
+        for tool in TOOLS
+    ]
     # What earlier ones had.
     del ours[0]["inputSchema"]["properties"]["profile"]
     ours[0]["inputSchema"]["properties"]["approval-policy"]["enum"].remove("on-failure")
