@@ -64,6 +64,7 @@ def list_sessions(
     home: Path,
     *,
     cwd: Path | None = None,
+    search: str = "",
     limit: int = 25,
     archived: bool = False,
 ) -> list[SessionSummary]:
@@ -72,9 +73,18 @@ def list_sessions(
     Args:
         home: `$CODEX_HOME`.
         cwd: absolute; None for sessions of any directory.
+        search: words that must all occur, in upper or lower case, in the name, the first prompt, the
+            directory, the branch or the id.
         archived: list the archived ones instead.
     """
-    return list(islice(_summaries(home, cwd, archived=archived), limit))
+    words = search.casefold().split()
+
+    def fits(each: SessionSummary) -> bool:
+        fields = (each.name, each.preview, each.cwd, each.branch, each.id)
+        text = "\n".join(filter(None, fields)).casefold()
+        return all(word in text for word in words)
+
+    return list(islice(filter(fits, _summaries(home, cwd, archived=archived)), limit))
 
 
 def search_sessions(

@@ -34,6 +34,7 @@ def test_a_session_is_shown_with_what_tells_it_from_others(tmp_path: Path) -> No
     (session,) = list_sessions(tmp_path)
     assert (session.id, session.path, session.name) == (id_, path, "tests")
     assert session.preview == "Mend the tests"
+    assert _previews(tmp_path, search="mend main tests /repo") == ["Mend the tests"]
     assert session.updated == datetime.fromtimestamp(1_800_000_000, UTC)
 
 
@@ -47,11 +48,14 @@ def test_the_newest_sessions_come_first(tmp_path: Path) -> None:
     assert _previews(tmp_path, limit=3) == shown[:3]
 
 
-def test_sessions_are_chosen_by_place(tmp_path: Path) -> None:
+def test_sessions_are_chosen_by_place_and_words(tmp_path: Path) -> None:
     _session(tmp_path, "Fix the PARSER", used_at=3)
     _session(tmp_path, "fix the docs", cwd="/elsewhere", used_at=2)
     _session(tmp_path, "parse", provider="other", used_at=1)
     assert _previews(tmp_path, cwd=Path("/repo")) == ["Fix the PARSER", "parse"]
+    assert _previews(tmp_path, search="parser Fix") == ["Fix the PARSER"]
+    assert _previews(tmp_path, search="elsewhere") == ["fix the docs"]
+    assert _previews(tmp_path, search="no such word") == []
 
 
 def test_what_no_one_would_resume_is_not_listed(tmp_path: Path) -> None:
