@@ -20,7 +20,7 @@ from codex_py.app.review.formats import command_text
 from codex_py.commands.github_action.trigger import refusal
 from codex_py.config.model_name import split_model
 from codex_py.errors import CodexError, UsageError
-from codex_py.model.providers import ENDPOINTS, resolve_provider
+from codex_py.model.providers import WIRES, resolve_provider
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.sandbox.child import kernel
 from codex_py.streams.terminal import printable
@@ -59,16 +59,16 @@ def start(environment: Mapping[str, str]) -> int:
         provider, model = named
     if address := inputs["responses-api-endpoint"]:
         path = urlsplit(address).path
-        wire_api = next((wire for wire, end in ENDPOINTS.items() if path.endswith(end)), "")
+        wire_api = next((wire for wire, (_, end) in WIRES.items() if path.endswith(end)), "")
         if not wire_api or (provider == "openai" and wire_api != "responses"):
             raise UsageError(f"`responses-api-endpoint` is no endpoint of the provider {provider}")
     else:
         found = resolve_provider(provider, {})
-        wire_api, address = found.wire_api, found.base_url + ENDPOINTS[found.wire_api]
+        wire_api, address = found.wire_api, found.base_url + WIRES[found.wire_api][1]
     header = "x-api-key" if wire_api == "anthropic" else "authorization"
     module = "codex_py.commands.github_action.key_proxy"
     proxy = subprocess.Popen(
-        [*_PYTHON, module, f"/v1{ENDPOINTS[wire_api]}", address, header],
+        [*_PYTHON, module, f"/v1{WIRES[wire_api][1]}", address, header],
         env={
             name: value
             for name, value in environment.items()
