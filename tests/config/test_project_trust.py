@@ -1,5 +1,6 @@
 """A project is trusted with what it held then."""
 
+import errno
 import json
 from pathlib import Path
 
@@ -132,11 +133,20 @@ def test_a_damaged_record_is_no_reason_to_trust(place: Place, text: str) -> None
         place.load()
 
 
-def test_a_home_that_cannot_be_written_is_no_obstacle(place: Place) -> None:
+def test_a_home_that_cannot_be_written_is_no_obstacle(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place.trusted()
     path = place.project(SETTINGS)
-    (place.home / "codex-py/.trust.json.new").mkdir(parents=True)
+    tried: list[Path] = []
+
+    def refuse(folder: Path) -> None:
+        tried.append(folder)
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("codex_py.config.project_trust.make_private", refuse)
     assert place.load().project_trust == Trusted({path: SETTINGS})
+    assert tried == [place.home / "codex-py"]
 
 
 @pytest.mark.parametrize("name", [".codex/config.toml", ".codex/rules/a.rules"])
