@@ -137,7 +137,9 @@ def written_hunks(hunks: Sequence[DiffHunk]) -> bytes:
     """Hunks as a diff has them."""
     parts: list[bytes] = []
     for hunk in hunks:
-        old, new = f"{hunk.old_start},{len(hunk.old)}", f"{hunk.new_start},{len(hunk.new)}"
+        sides = (hunk.old_start, len(hunk.old)), (hunk.new_start, len(hunk.new))
+        # As git writes it, a range of one line has no length.
+        old, new = (f"{start}" if size == 1 else f"{start},{size}" for start, size in sides)
         parts.append(f"@@ -{old} +{new} @@\n".encode())
         parts += [line if line.endswith(b"\n") else line + NO_NEWLINE for line in hunk.body]
     return b"".join(parts)
