@@ -114,6 +114,8 @@ class ApprovalRequest:
     """For `patch`: the files whole, before and after it."""
     item_id: str | None = field(default=None, compare=False)
     """Of the call's thread item, which may not have started yet."""
+    justification: str | None = field(default=None, compare=False)
+    """What the model says, with which `reason` ends."""
     agent: str | None = None
     """The nickname of the subagent that makes the call; None if it is the session's own."""
 

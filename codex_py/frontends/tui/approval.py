@@ -11,7 +11,7 @@ from rich.text import Text
 from codex_py.app.views.item_text import script_of
 from codex_py.frontends.tui.cells.command import elsewhere
 from codex_py.frontends.tui.cells.patch import diff_cell
-from codex_py.frontends.tui.fitting import LOW, Fragments, both_ends, ends_of, fit, joined
+from codex_py.frontends.tui.fitting import INDENT, LOW, Fragments, both_ends, ends_of, fit, joined
 from codex_py.frontends.tui.highlighting import highlighted
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.panel import Choice, Entry, field_of
@@ -80,16 +80,16 @@ class TerminalApprover:
 
     def _question(self, request: ApprovalRequest, room: int) -> Fragments:
         """Both ends of the call, and as much of the reason as fits beside it, in so many rows."""
-        width = self._screen.width
+        width = self._width
         is_low = self._screen.height < LOW or room < _ROOMY
         agent = f"{plain(request.agent)}: " if request.agent else ""
         asked = f"{agent}Would you like to {_KINDS[request.kind][0]}?"
         title: list[Fragments] = [[("bold", fit(asked, width))]]
         what = _body(request, self._screen.theme, fold=True)
         body = self._rows(what)
-        # The model's own words, in which a line of its own could pass for the command.
-        said = " ".join(plain(request.reason or "").split())
-        reason = self._rows(Text(f"Reason: {said}")) if said else []
+        said = request.justification or ""
+        why = (request.reason or "").removesuffix(said).rstrip(": ")
+        reason = [*self._told("Why asked: ", why), *self._told("The model says: ", said)]
         if is_low:
             above = title if room > 1 else []
             left = room - len(above)
@@ -98,9 +98,18 @@ class TerminalApprover:
         left = room - len(title) - 1
         spare = max(_LEAST_REASON_ROWS, left - len(body) - 1)
         beside = left - min(len(body), _LEAST_BODY_ROWS) - 1
-        why = _beginning_of(reason, min(_REASON_ROWS, spare, beside), width)
-        parts = [title, why, self._both_ends(what, body, left - len(why) - bool(why))]
+        told = _beginning_of(reason, min(_REASON_ROWS, spare, beside), width)
+        parts = [title, self._both_ends(what, body, left - len(told) - bool(told)), told]
         return joined([row for part in parts if part for row in ([], *part)][1:])
+
+    @property
+    def _width(self) -> int:
+        return self._screen.width - len(INDENT)
+
+    def _told(self, who: str, text: str) -> list[Fragments]:
+        # In the model's own words, a line of its own could pass for the command.
+        line = " ".join(plain(text).split())
+        return self._rows(Text.assemble((who, "quiet"), (line, "emphasis"))) if line else []
 
     def _both_ends(
         self, what: RenderableType, body: list[Fragments], room: int
@@ -115,11 +124,11 @@ class TerminalApprover:
             )
             newline = f" {theme.sign('↵')} "
             line = newline.join(text for line in lines if (text := line.strip()))
-            return [[("", both_ends(line, self._screen.width))]]
+            return [[("", both_ends(line, self._width))]]
         return ends_of(body, room, " (v shows all)", theme.sign("…"))
 
     def _rows(self, cell: RenderableType) -> list[Fragments]:
-        return self._transcript.renderer.fragments(cell, self._screen.width)[:_MANY_ROWS]
+        return self._transcript.renderer.fragments(cell, self._width)[:_MANY_ROWS]
 
 
 def _beginning_of(rows: list[Fragments], room: int, width: int) -> list[Fragments]:

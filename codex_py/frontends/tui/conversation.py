@@ -63,7 +63,7 @@ class Conversation:
         self.mode: Mode = "plan" if surface.launch.plan else "default"
         """Of this session, or of the one that is about to be open."""
         self.plan_offer = PlanOffer(surface, self._implement)
-        self.progress = Progress(surface, transcript, lambda: self.session)
+        self.progress = Progress(surface, transcript, lambda: self.session, lambda: self.config)
 
     @property
     def is_working(self) -> bool:

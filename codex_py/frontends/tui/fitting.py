@@ -14,6 +14,10 @@ Fragments: TypeAlias = StyleAndTextTuples
 
 LOW = 12
 """Rows. A lower screen shows no empty lines."""
+INDENT = "  "
+"""Before all text; signs stand in it."""
+_ROOMY = 16
+"""Rows. A lower screen has no empty one above the status line."""
 _STATUS_ROWS = 1
 _WORKING_ROWS = 2
 
@@ -21,8 +25,13 @@ _WORKING_ROWS = 2
 def panel_size() -> Size:
     """The rows and columns of the screen that a panel may take."""
     rows, columns = get_app().output.get_size()
-    others = _STATUS_ROWS if rows < LOW else _STATUS_ROWS + _WORKING_ROWS
+    others = _STATUS_ROWS + status_gap(rows) + (0 if rows < LOW else _WORKING_ROWS)
     return Size(max(1, rows - others), columns)
+
+
+def status_gap(rows: int) -> int:
+    """Empty rows above the status line."""
+    return int(rows >= _ROOMY)
 
 
 def fit(text: str, columns: int) -> str:
@@ -77,6 +86,16 @@ def shortened(row: Fragments, columns: int) -> Fragments:
     shown = explode_text_fragments(row)
     end = len(_head(text, columns - 1))
     return [*shown[:end], (shown[end - 1][0], "…")]
+
+
+def indented(rows: Sequence[Fragments]) -> list[Fragments]:
+    return [[("", INDENT), *row] if row else row for row in rows]
+
+
+def bar(rows: Sequence[Fragments], columns: int) -> list[Fragments]:
+    """The rows of what is selected, over the whole width."""
+    texts = [fragment_list_to_text(row) for row in rows]
+    return [[("class:selected", text + " " * (columns - get_cwidth(text)))] for text in texts]
 
 
 def joined(rows: Sequence[Fragments]) -> Fragments:

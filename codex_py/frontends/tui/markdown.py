@@ -5,15 +5,20 @@ headings, and hides where links lead. Source of the syntax: https://spec.commonm
 strikethrough.
 """
 
+import re
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
-from rich import box
-from rich.cells import chop_cells
+from rich.box import Box
+from rich.cells import cell_len, chop_cells
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.containers import Lines
+from rich.measure import Measurement
 from rich.segment import Segment
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
@@ -25,6 +30,13 @@ _PARSER = MarkdownIt().enable(["strikethrough", "table"])
 _COLUMN = 7
 """A table with less room for each of its columns is shown as lists."""
 _NARROWEST_CODE = 10
+_WIDEST_TABLE = 100_000
+_BOX = Box("    \n    \n ── \n    \n ── \n    \n    \n    \n")
+_SAFE_LINK = re.compile(r"(?:https?://|mailto:)[!-~]{1,2000}")
+_TASK = re.compile(r"\[([ xX])\] ")
+_WIDE = "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60"
+_UNITS = re.compile(f"[{_WIDE}] *|[^ {_WIDE}]+ *| +")
+"""A wide character, or a word."""
 _LONGEST_JOINED = 2_000
 _INLINE_STYLES = {"em": "emphasis", "strong": "strong", "s": "struck"}
 
@@ -82,6 +94,11 @@ class _Reader:
         items: list[tuple[RenderableType, bool]] = []
         for n, item in enumerate(node.children):
             sign = "- " if number is None else f"{number + n}. "
+            inline = item.children[0].children[:1] if item.children else []
+            if inline and (task := _TASK.match(inline[0].content)):
+                sign = sign.removeprefix("- ") + ("☐ " if task[1] == " " else "☑ ")
+                if (token := inline[0].children[0].token) is not None:
+                    token.content = token.content.removeprefix(task[0])
             is_loose = not any(child.hidden for child in item.children[:1])
             items.append((Hanging(sign, self.blocks(item.children), style="quiet"), is_loose))
         return _together(items)
@@ -93,7 +110,7 @@ class _Reader:
         return text
 
     def _text(self, node: SyntaxTreeNode) -> Text:
-        text = Text()
+        text = _Prose()
         for inline in node.children:
             self._inline(inline.children, text)
         return text
@@ -125,6 +142,8 @@ class _Reader:
         label = text.plain[start:]
         if target not in {label, f"mailto:{label}"}:
             text.append(f" ({target})" if label else target, "quiet")
+        if _SAFE_LINK.fullmatch(target):
+            text.stylize(Style(link=target), start)
 
 
 def _together(blocks: list[tuple[RenderableType, bool]]) -> RenderableType:
@@ -155,7 +174,7 @@ class _Table:
                     yield label.append_text(cell)
             return
         table = Table(
-            box=box.SIMPLE_HEAD,
+            box=_BOX,
             show_edge=False,
             pad_edge=False,
             border_style="quiet",
@@ -165,7 +184,32 @@ class _Table:
             table.add_column(cell, justify=cell.justify or "left", overflow="fold")
         for row in self._rows:
             table.add_row(*row)
+        whole = Measurement.get(console, options.update(max_width=_WIDEST_TABLE), table).maximum
+        # Rows that are wrapped need something between them.
+        table.show_lines = whole > options.max_width
         yield table
+
+
+class _Prose(Text):
+    """Text that is wrapped between wide characters too, as they are written without blanks."""
+
+    def wrap(self, console: Console, width: int, **how: Any) -> Lines:
+        if self.plain.isascii() or self.cell_len == len(self.plain):
+            return super().wrap(console, width, **how)
+        lines = Lines()
+        for line in self.split("\n", allow_blank=True):
+            breaks, start, used = list[int](), 0, 0
+            for match in _UNITS.finditer(line.plain):
+                size = cell_len(match[0].rstrip())
+                if used + size > width and match.start() > start:
+                    breaks.append(start := match.start())
+                    used = 0
+                used += cell_len(match[0])
+            for part in line.divide(breaks):
+                part.rstrip()
+                # A word may be longer than a row.
+                lines.extend(Text.wrap(part, console, width, **how))
+        return lines
 
 
 class Code:

@@ -79,6 +79,6 @@ def sign_of(is_selected: bool) -> str:
     return "> " if is_selected else "  "
 
 
-def with_sign(sign: str, lines: Sequence[Fragments], style: str = "") -> list[Fragments]:
+def with_sign(sign: str, lines: Sequence[Fragments]) -> list[Fragments]:
     """The lines of a row: the sign stands before the first, and blanks of its width before the others."""
-    return [[(style, " " * len(sign) if n else sign), *line] for n, line in enumerate(lines)]
+    return [[("", " " * len(sign) if n else sign), *line] for n, line in enumerate(lines)]

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import threading
 import time
 from collections import deque
@@ -29,6 +30,7 @@ _REFLOWING = (
     *("ALACRITTY_WINDOW_ID", "KONSOLE_VERSION", "GHOSTTY_RESOURCES_DIR", "WEZTERM_PANE"),
 )
 _REFLOWING_TERMS = ("tmux", "alacritty", "foot", "xterm-kitty", "xterm-ghostty", "wezterm")
+_GROUND = re.compile("class:selected|bg:")
 _CUTTING = ("XTERM_VERSION", "STY")
 
 
@@ -217,5 +219,6 @@ def frame_of(screen: Screen, cursor: tuple[int, int]) -> Frame:
 def _width(screen: Screen, y: int) -> int:
     """Columns up to the last one that is not blank. A blank with a style counts, because it is drawn."""
     cells = screen.data_buffer[y]
-    last = max((x for x, cell in cells.items() if cell.char != " "), default=-1)
+    drawn = (x for x, cell in cells.items() if cell.char != " " or _GROUND.search(cell.style))
+    last = max(drawn, default=-1)
     return 0 if last < 0 else last + max(1, get_cwidth(cells[last].char))

@@ -16,7 +16,17 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, VSplit, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
 
-from codex_py.frontends.tui.fitting import LOW, Fragments, ends_of, joined, panel_size, wrapped
+from codex_py.frontends.tui.fitting import (
+    INDENT,
+    LOW,
+    Fragments,
+    bar,
+    ends_of,
+    indented,
+    joined,
+    panel_size,
+    wrapped,
+)
 from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
 from codex_py.frontends.tui.menu import (
     Option,
@@ -182,8 +192,8 @@ class Choice(Panel[T]):
             question = list(split_lines(self._question(left))) if left else []
         else:
             more = " (v shows all)" if self._show_all else ""
-            question = ends_of(wrapped(self._question, columns), left, more)
-        return joined([*question, *blank, *answers])
+            question = ends_of(wrapped(self._question, columns - len(INDENT)), left, more)
+        return joined([*indented(question), *blank, *answers])
 
     def _answers(self, columns: int, room: int) -> list[Fragments]:
         """One row each where there is little room, and then as many as there is room for."""
@@ -197,7 +207,8 @@ class Choice(Panel[T]):
         for n in window(self._selected, len(text), max(1, room - 2)):
             is_selected = n == self._selected
             sign = f"{sign_of(is_selected)}{n + 1}. "[:indent]
-            rows += with_sign(sign, text[n], "bold" if is_selected else "")
+            lines = with_sign(sign, text[n])
+            rows += bar(lines, columns) if is_selected else lines
         return rows
 
     def _enter(self) -> None:
@@ -265,7 +276,10 @@ class Entry(Panel[str | None]):
             [
                 Window(FormattedTextControl(self._text), wrap_lines=True, dont_extend_height=True),
                 VSplit([Window(FormattedTextControl("> "), width=2), window]),
-                Window(FormattedTextControl(lambda: [("class:warning", self._problem)]), height=1),
+                Window(
+                    FormattedTextControl(lambda: [("class:warning", INDENT + self._problem)]),
+                    height=1,
+                ),
             ]
         )
 
@@ -278,7 +292,8 @@ class Entry(Panel[str | None]):
     def _text(self) -> Fragments:
         rows, columns = panel_size()
         room = rows - self._field_rows().max - 1
-        return joined(ends_of(wrapped(self._question, columns), max(1, room)))
+        lines = wrapped(self._question, columns - len(INDENT))
+        return joined(indented(ends_of(lines, max(1, room))))
 
     def _field_rows(self) -> Dimension:
         return Dimension(min=1, max=2 if _is_low() else _FIELD_ROWS)

@@ -10,7 +10,16 @@ from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.layout.processors import AfterInput
 
-from codex_py.frontends.tui.fitting import Fragments, fit, joined, panel_size, shortened, wrapped
+from codex_py.frontends.tui.fitting import (
+    INDENT,
+    Fragments,
+    bar,
+    fit,
+    joined,
+    panel_size,
+    shortened,
+    wrapped,
+)
 from codex_py.frontends.tui.key_codes import ESC, bind
 from codex_py.frontends.tui.menu import (
     Option,
@@ -77,7 +86,9 @@ class Picker(Panel[T | None]):
         control = BufferControl(self._typed, [hint], key_bindings=keys)
         found = FormattedTextControl(self._list)
         parts: list[AnyContainer] = [
-            Window(FormattedTextControl(lambda: [("bold", title), self._place()]), height=1),
+            Window(
+                FormattedTextControl(lambda: [("bold", INDENT + title), self._place()]), height=1
+            ),
             VSplit([Window(FormattedTextControl("  / "), width=4), Window(control, height=1)]),
             Window(found, height=self._height, dont_extend_height=True),
         ]
@@ -158,7 +169,8 @@ class Picker(Panel[T | None]):
             lines = wrapped(text, columns)
             if len(lines) > 1 and not (is_selected and len(lines) <= spare + 1):
                 lines = [shortened(text, columns)]
-            rows += with_sign(sign_of(is_selected), lines)
+            lines = with_sign(sign_of(is_selected), lines)
+            rows += bar(lines, columns + _MARGIN) if is_selected else lines
         return joined(rows)
 
     def _height(self) -> Dimension:

@@ -4,13 +4,17 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from codex_py.app.features.agents.feature import SubAgents
+from codex_py.app.prices import price_of
 from codex_py.app.session import Session
 from codex_py.app.thread import thread_items
-from codex_py.errors import SessionError
+from codex_py.config.config import Config
+from codex_py.errors import ConfigError, SessionError
 from codex_py.frontends.tui.agents import AgentNews
 from codex_py.frontends.tui.cells.item import user_cell
 from codex_py.frontends.tui.cells.layout import one_line
@@ -18,18 +22,34 @@ from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol import event_items, events
+from codex_py.protocol.approval import ApprovalPolicy
+from codex_py.protocol.stream import Usage
+
+_ALL: Final = "danger-full-access"
+_PERMISSIONS: Final = {
+    "read-only": "reads files",
+    "workspace-write": "changes files in this folder",
+    _ALL: "may do all on this machine",
+}
 
 
 class Progress:
     """An `EventSink` that passes the events on to the transcript; `session` gives the one that is open."""
 
     def __init__(
-        self, surface: Surface, transcript: Transcript, session: Callable[[], Session | None]
+        self,
+        surface: Surface,
+        transcript: Transcript,
+        session: Callable[[], Session | None],
+        config: Callable[[], Config],
     ) -> None:
         self._surface = surface
         self._status = surface.status
         self._transcript = transcript
         self._session = session
+        self._config = config
+        self._used_before = Usage()
+        """Before this turn."""
         self.said: list[event_items.ThreadItem] = []
         """As it was shown, without what the user has gone back from."""
         self.agents: defaultdict[str, AgentNews] = defaultdict(AgentNews)
@@ -54,6 +74,7 @@ class Progress:
 
     def _of_session(self, event: events.Event) -> None:
         status = self._status
+        status.heard_at = time.monotonic()
         if not isinstance(event, events.CommandOutputDelta):
             # Commands in the background go on while the provider cannot be reached.
             status.reconnecting = None
@@ -73,6 +94,7 @@ class Progress:
                 self._surface.composer.restore([self._surface.outbox.steered.pop(0)])
             case events.UsageReported():
                 status.known |= _usage_items(event)
+                status.known["turn-usage"] = self._cost(event.total - self._used_before)
             case events.ItemStarted(event_items.CommandExecution() as item):
                 status.commands[item.id] = item.command, time.monotonic()
             case events.ItemCompleted(item):
@@ -86,6 +108,17 @@ class Progress:
             case _:
                 pass
         self._transcript(event)
+        status.thought, status.is_calling = self._transcript.heading, self._transcript.is_calling
+
+    def _cost(self, usage: Usage) -> str:
+        """The tokens, and what they cost if the price is known."""
+        config, session = self._config(), self._session()
+        model = "" if session is None else session.settings.model
+        price = None
+        with suppress(ConfigError):
+            price = price_of(config, model, config.model_provider)
+        dollars = "" if price is None else f", ${price.of(usage):.3f}"
+        return f"{_short(usage.total_tokens)} tokens{dollars}"
 
     def _agent_failed(self, thread_id: str, error: events.ErrorInfo) -> None:
         session = self._session()
@@ -121,12 +154,21 @@ class Progress:
         self._status.agents = 0
         self._has_failed = False
         self.refresh()
+        if self._surface.launch.replay is None:
+            self._greet(session)
         self.said = []
         try:
             self.said += thread_items(session.initial_items())
         except SessionError as error:
             self._transcript.notice(str(error), "error")
         self._transcript.replay(self.said)
+
+    def _greet(self, session: Session) -> None:
+        items = _session_items(session)
+        may = _PERMISSIONS[session.settings.sandbox_policy.mode]
+        if session.settings.approval_policy is not ApprovalPolicy.NEVER:
+            may += ", asks before more" * (session.settings.sandbox_policy.mode != _ALL)
+        self._transcript.greet(f"{items['model-with-reasoning']} · {may}")
 
     def refresh(self) -> None:
         if (session := self._session()) is not None:
@@ -135,6 +177,7 @@ class Progress:
 
     def prompt(self, submission: Submission) -> None:
         """A turn begins with this prompt."""
+        self._status.hint = ""
         self.said.append(event_items.UserMessage(id="", text=submission.text))
         self._transcript.print(user_cell(submission.text))
 
@@ -142,7 +185,10 @@ class Progress:
         self.last_answer = ""
         # One that was interrupted has not ended.
         self._status.hooks.clear()
-        self._status.working_since = time.monotonic()
+        self._status.working_since = self._status.heard_at = time.monotonic()
+        if (session := self._session()) is not None:
+            self._used_before = session.token_usage.total
+        self._status.known.pop("turn-usage", None)
         if self._clock is None:
             self._tick()
 

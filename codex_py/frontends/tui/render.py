@@ -98,7 +98,10 @@ class Renderer:
     def _styled(self, text: str, style: Style | None) -> str:
         if not style or self.theme.dumb:
             return text
-        return style.render(text, color_system=COLOR_SYSTEMS[self.theme.color_system])
+        link, style = style.link, style.update_link(None)
+        shown = style.render(text, color_system=COLOR_SYSTEMS[self.theme.color_system])
+        # None but those of Markdown, which knows which are safe.
+        return f"\x1b]8;;{link}\x1b\\{shown}\x1b]8;;\x1b\\" if link and self.theme.links else shown
 
 
 @lru_cache(maxsize=4)
@@ -163,7 +166,7 @@ def _style(style: Style | None, system: str) -> str:
     if not style:
         return ""
     # In the colours of the terminal already: what is printed later looks the same.
-    sequences = ANSI(style.render("x", color_system=COLOR_SYSTEMS[system]))
+    sequences = ANSI(style.update_link(None).render("x", color_system=COLOR_SYSTEMS[system]))
     return to_formatted_text(sequences)[0][0]
 
 

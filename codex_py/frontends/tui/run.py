@@ -21,7 +21,7 @@ from codex_py.config.config import Config
 from codex_py.errors import UsageError
 from codex_py.filesystem.git import for_another_tree
 from codex_py.frontends.tui.composer import composer_window
-from codex_py.frontends.tui.fitting import Fragments, fit, joined
+from codex_py.frontends.tui.fitting import Fragments, fit, joined, status_gap
 from codex_py.frontends.tui.keys import composer_keys, program_keys
 from codex_py.frontends.tui.output import TerminalWriter
 from codex_py.frontends.tui.surface import Launch, LoadedHalf, Surface
@@ -34,7 +34,7 @@ from codex_py.version import __version__
 _DRAIN_S = 1.0
 _LEAST_ROWS = 3
 """Of what is under way, however low the screen is."""
-_OTHER_ROWS = 8
+_OTHER_ROWS = 9
 """Rows of the rest, as a rule."""
 _QUEUED = "  (after the turn; Alt-Up takes it back)"
 
@@ -172,6 +172,7 @@ def _layout(surface: Surface) -> layout.AnyContainer:
                 dont_extend_height=True,
             ),
             layout.DynamicContainer(lambda: surface.panels.top or composer),
+            layout.Window(height=lambda: layout.Dimension.exact(status_gap(surface.screen.height))),
             layout.Window(FormattedTextControl(lambda: _below(surface)), height=1),
         ]
     )
@@ -200,7 +201,8 @@ def _rows_beside_panel(surface: Surface) -> int | None:
     if (panel := surface.panels.top) is None:
         return None
     columns, rows = surface.screen.width, surface.screen.height
-    return max(0, rows - 1 - layout.to_container(panel).preferred_height(columns, rows).preferred)
+    rows -= 1 + status_gap(surface.screen.height)
+    return max(0, rows - layout.to_container(panel).preferred_height(columns, rows).preferred)
 
 
 def _live_height(surface: Surface) -> layout.Dimension:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from prompt_toolkit.utils import get_cwidth
 
-from codex_py.frontends.tui.fitting import Fragments, fit
+from codex_py.frontends.tui.fitting import INDENT, Fragments, fit
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import Theme
 from codex_py.streams.terminal import printable
@@ -16,14 +16,26 @@ from codex_py.streams.times import duration
 
 ITEMS: Final = (
     *("model-with-reasoning", "current-dir", "git-branch", "permissions"),
-    *("context-remaining", "used-tokens", "thread-name"),
+    *("context-remaining", "turn-usage", "thread-name"),
 )
 """In the order in which they are shown unless `tui.status_line` says otherwise; named as Codex does."""
 _MOST_FIRST: Final = (
     *("model-with-reasoning", "model-name", "model", "current-dir", "permissions"),
-    *("context-remaining", "context-used", "git-branch", "thread-name"),
+    *("context-remaining", "context-used", "turn-usage", "git-branch", "thread-name"),
 )
 """What is kept where there is no room for all."""
+_STYLES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("model", "model-name", "model-with-reasoning"), "accent"),
+    "current-dir": "ok",
+    "git-branch": "plan",
+}
+_LITTLE_LEFT, _HARDLY_ANY_LEFT = 20, 5
+"""Per cent of the window."""
+_NARROW: Final = 14
+"""Columns for what the model does."""
+_SILENT_S: Final = 20.0
+_BEGINNING: Final = "/ commands, @ files, ? keys"
+_MOVING: Final = "⠋⠙⠸⠴⠦⠇"
 _NOTABLE_HOOK_S: Final = 1.0
 TITLE_ITEMS: Final = ("activity", "project")
 Kind: TypeAlias = Literal["agent-turn-complete", "approval-requested"]
@@ -60,6 +72,14 @@ class Status:
     """Those that the turn waits for: what is said of one, and when it was started, `time.monotonic()`."""
     agents: int = 0
     """How many subagents are at work."""
+    hint: str = _BEGINNING
+    """At the right of the line, until the first prompt."""
+    thought: str = ""
+    """The heading of what the model thinks about."""
+    heard_at: float = 0.0
+    """When the model was last heard, `time.monotonic()`."""
+    is_calling: bool = False
+    """A call runs: nothing is expected of the model."""
     questions: int = 0
     """How many wait for their turn to be asked."""
 
@@ -68,7 +88,7 @@ class Status:
         known = {name: self.known.get(name, "") for name in self.items}
         parts = {name: printable(text) for name, text in known.items() if text}
         dot = f" {theme.sign('·')} "
-        room = columns - 1
+        room = columns - len(INDENT)
 
         if get_cwidth(dot.join(parts.values())) > room and "current-dir" in parts:
             parts["current-dir"] = parts["current-dir"].rpartition("/")[2] or "/"
@@ -79,8 +99,23 @@ class Status:
             more = {each: text for each, text in parts.items() if each in kept or each == name}
             if get_cwidth(dot.join(more.values())) <= room or not kept:
                 kept = more
-        line = dot.join(kept.values())
-        return [("class:accent", mode), ("class:quiet", dot + line if mode and line else line)]
+        words = [(mode, "accent")] * bool(mode)
+        words += [(text, self._style(name)) for name, text in kept.items()]
+        line: Fragments = [("", INDENT)]
+        for n, (text, style) in enumerate(words):
+            line += [("class:quiet", dot if n else ""), (f"class:{style}", text)]
+        used = sum(get_cwidth(text) for _, text, *_ in line)
+        if self.hint and used + len(self.hint) + 2 * len(INDENT) <= columns:
+            line.append(("class:quiet", self.hint.rjust(columns - used - len(INDENT))))
+        return line
+
+    def _style(self, name: str) -> str:
+        if name == "permissions" and "full-access" in self.known[name]:
+            return "error"
+        left = self.known.get("context-remaining", "").partition("%")[0]
+        if name.startswith("context-") and left.isdigit() and int(left) < _LITTLE_LEFT:
+            return "error" if int(left) < _HARDLY_ANY_LEFT else "warning"
+        return _STYLES.get(name, "quiet")
 
     def working(self, theme: Theme, columns: int) -> Fragments:
         """The line above the composer; empty while nothing is under way or asked."""
@@ -93,8 +128,12 @@ class Status:
                 parts.append(f"{_counted(self.agents, 'agent')} at work (/agents)")
             return [("class:quiet", ", ".join(parts))] if parts else []
         dot = theme.sign("•")
+        if not (self.announced or self.is_asking):
+            sign = theme.sign(_MOVING[int(time.monotonic()) % len(_MOVING)])
+        else:
+            sign = dot
         style, what, remark = self._under_way(dot, columns)
-        return [(f"class:{style}", f"{dot} {what}"), ("class:quiet", remark)]
+        return [(f"class:{style}", f"{sign} {what}"), ("class:quiet", remark)]
 
     def _under_way(self, dot: str, columns: int) -> tuple[str, str, str]:
         count = self.questions
@@ -125,7 +164,16 @@ class Status:
         if self.hooks and time.monotonic() - self.hooks[0][1] >= _NOTABLE_HOOK_S:
             return "accent", f"{self.hooks[0][0]} ", f"({age} {dot} esc to interrupt)"
         agents = f" {_counted(self.agents, 'agent')}" if self.agents else ""
-        return "accent", "Working ", f"({age} {dot} esc to interrupt){agents}"
+        silent_s = int(time.monotonic() - self.heard_at)
+        is_silent = not self.is_calling and silent_s >= _SILENT_S
+        silence = f"nothing received for {duration(silent_s)}" * is_silent
+        facts = [age, self.known.get("turn-usage", ""), silence, "esc to interrupt"]
+        told = f" {dot} ".join(filter(None, facts))
+        if len(told) + len(agents) + _NARROW > columns:
+            told = f" {dot} ".join([age, *facts[-1:]])
+        room = columns - len(told) - len(agents) - 6
+        thought = fit(printable(self.thought), room) if room > _NARROW else ""
+        return "accent", f"{thought or 'Working'} ", f"({told}){agents}"
 
     def title(self, theme: Theme) -> str:
         """For the terminal's window; empty if the user wants none."""

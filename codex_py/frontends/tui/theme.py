@@ -74,6 +74,7 @@ _LINKING = (
 PROMPT = "\u203a"
 ASCII_SIGNS = {
     **dict(zip(f"•└│{PROMPT}✔□▸✗■⚠↵─·", "*`|>x->x#!|--", strict=True)),
+    **dict(zip("⠋⠙⠸⠴⠦⠇☐☑", "|/-\\|/ox", strict=True)),
     "…": "...",
     "→": "->",
 }

@@ -13,13 +13,16 @@ from codex_py.frontends.tui.cells.command import explored, explored_cell
 from codex_py.frontends.tui.cells.item import (
     block_cell,
     denied_cell,
+    greeting_cell,
     item_cell,
     live_cell,
     note_cell,
     reason_cell,
     reasoning_cell,
+    thought_cell,
     worked_cell,
 )
+from codex_py.frontends.tui.cells.markup import heading_of, settled
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.theme import Theme
@@ -64,6 +67,7 @@ class Transcript:
         emit: shows a cell that never changes again; with an empty line before it, if the second argument is true.
         changed: is called when `live` returns something else.
         clock: seconds.
+        now: the time of day, as it is shown.
     """
 
     def __init__(
@@ -74,15 +78,21 @@ class Transcript:
         changed: Callable[[], None] = lambda: None,
         show_reasoning: bool = True,
         clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], str] = lambda: time.strftime("%H:%M"),
     ) -> None:
         self.renderer = renderer
         self._emit = emit
         self._changed = changed
         self._show_reasoning = show_reasoning
         self._clock = clock
+        self._now = now
+        self._is_empty = True
         self._answer = _Answer()
         self._last: Literal["explored", "declined", "other"] = "other"
         self._reasoning = ""
+        self._part = 0
+        """Of the reasoning."""
+        self._thought_since = 0.0
         self._running: dict[str, _Running] = {}
         self._turn_began: float | None = None
         self._drawn: tuple[tuple[int, int, int, Theme], list[Fragments]] | None = None
@@ -94,8 +104,8 @@ class Transcript:
                 self._answer.streamed.append(delta)
                 self._answer.blocks.feed(delta)
                 self._print_blocks(self._answer.blocks.take())
-            case events.ReasoningSummaryDelta(delta):
-                self._reasoning = (self._reasoning + delta)[-_THOUGHT_KEPT:]
+            case events.ReasoningSummaryDelta(delta, part):
+                self._think(delta, part)
             case events.CommandOutputDelta(item_id, delta):
                 if running := self._running.get(item_id):
                     running.output = (running.output + delta)[-_OUTPUT_KEPT:]
@@ -116,6 +126,19 @@ class Transcript:
             case _:
                 return
         self._redraw()
+
+    @property
+    def heading(self) -> str:
+        """Of the thought that the model has right now."""
+        return heading_of(self._reasoning)
+
+    @property
+    def is_calling(self) -> bool:
+        return bool(self._running)
+
+    def greet(self, text: str) -> None:
+        """Show who answers, and how to begin, below the name of the program."""
+        self.print(greeting_cell(text), space=not self._is_empty)
 
     def notice(self, text: str, style: str = "text") -> None:
         """`style`: `text`, `warning` or `error`."""
@@ -151,6 +174,7 @@ class Transcript:
     def print(self, cell: RenderableType, *, space: bool = True) -> None:
         """Show something for good, with an empty line before it if `space`."""
         self._last = "other"
+        self._is_empty = False
         self._emit(cell, space)
 
     def live(self, width: int, max_rows: int) -> list[Fragments]:
@@ -166,9 +190,11 @@ class Transcript:
         room = max_rows - len(running)
         rows: list[Fragments] = []
         if self._show_reasoning and self._reasoning.strip():
-            thought = self.renderer.fragments(reasoning_cell(self._reasoning), width)
+            thought = self.renderer.fragments(reasoning_cell(settled(self._reasoning)), width)
             rows += [[], *thought[-_THOUGHT_ROWS:]]
         if (rest := self._answer.blocks.rest) is not None:
+            if rest.language is None:
+                rest = replace(rest, text=settled(rest.text))
             cell = block_cell(rest, is_start=not self._answer.is_printed)
             # The line that will stand between it and what is above.
             rows += [[]] if rest.is_first else []
@@ -213,9 +239,7 @@ class Transcript:
                     self._answer.blocks.feed(text[len(streamed) :])
                 self._end_answer()
             case event_items.ReasoningSummary():
-                self._reasoning = ""
-                if self._show_reasoning:
-                    self._show(item)
+                self._end_thought(item.text)
             case event_items.TodoList():
                 pass
             case _:
@@ -263,10 +287,8 @@ class Transcript:
             self._turn_began = self._clock()
             return
         self._end_answer()
-        # Print what the end of the turn has cut off.
-        if self._show_reasoning and self._reasoning.strip():
-            self.print(reasoning_cell(self._reasoning))
-        self._reasoning = ""
+        # What the end of the turn has cut off.
+        self._end_thought(self._reasoning)
         for each in self._running.values():
             # Commands go on in the background, and are shown when they end.
             if isinstance(each.item, event_items.FileChange | event_items.McpToolCall):
@@ -277,8 +299,24 @@ class Transcript:
         if isinstance(event, events.TurnFailed):
             is_aborted = event.error.code == "aborted"
             self.notice(_INTERRUPTED if is_aborted else event.error.message, "error")
-        elif (worked := worked_cell(int(worked_s) * 1000)) is not None:
-            self.print(worked)
+        else:
+            milliseconds = int(worked_s * 1000) if worked_s < 1 else int(worked_s) * 1000
+            self.print(worked_cell(milliseconds, event.diff or "", self._now()))
+
+    def _think(self, delta: str, part: int) -> None:
+        if not self._reasoning:
+            self._thought_since = self._clock()
+        elif part != self._part:
+            delta = f"\n\n{delta}"
+        self._part = part
+        self._reasoning = (self._reasoning + delta)[-_THOUGHT_KEPT:]
+
+    def _end_thought(self, text: str) -> None:
+        """Fold it to a line: all of it is in the session."""
+        if self._show_reasoning and text.strip():
+            seconds = self._clock() - self._thought_since if self._reasoning else 0
+            self.print(thought_cell(text, int(seconds)))
+        self._reasoning = ""
 
     def _redraw(self) -> None:
         self._drawn = None

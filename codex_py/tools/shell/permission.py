@@ -159,6 +159,7 @@ def decide(
         call.cwd,
         "; ".join(reasons) or None,
         prefix,
+        justification=call.justification,
         can_last=is_approved(call.approval, {call.approval}, place),
     )
     return Ask(request, sandboxed)

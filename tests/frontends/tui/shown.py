@@ -35,6 +35,7 @@ class Shown:
             self.renderer,
             self._print,
             clock=lambda: self.time_s,
+            now=lambda: "23:28",
             **settings,
         )
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from prompt_toolkit.application import create_app_session
+from prompt_toolkit.application import Application
+from prompt_toolkit.application.current import set_app
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.input import DummyInput
@@ -23,10 +24,19 @@ from prompt_toolkit.styles import Style
 from codex_py.frontends.tui.approval import TerminalApprover
 from codex_py.frontends.tui.cells.item import user_cell
 from codex_py.frontends.tui.fitting import Fragments, joined
+from codex_py.frontends.tui.status import Status
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.approval import ApprovalRequest
-from codex_py.protocol.event_items import CommandExecution, FileChange
-from codex_py.protocol.events import CommandOutputDelta, ItemStarted, MessageDelta
+from codex_py.protocol.event_items import CommandExecution, FileChange, ReasoningSummary
+from codex_py.protocol.events import (
+    CommandOutputDelta,
+    ItemStarted,
+    MessageDelta,
+    ReasoningSummaryDelta,
+    TurnCompleted,
+    TurnStarted,
+)
+from codex_py.protocol.stream import Usage
 from tests.frontends.tui.shown import Shown
 
 WIDTHS: Final = (60, 80, 140)
@@ -131,6 +141,7 @@ def question_for_command(width: int, theme: Theme) -> str:
             summary="/bin/bash -lc 'rm -rf build && pip install --upgrade \"requests<3\"'",
             cwd=Path("/repo"),
             reason="`rm -rf` deletes without asking; outside of the sandbox: I need the newest one.",
+            justification="I need the newest one.",
             prefix=("pip", "install"),
         ),
         width,
@@ -158,11 +169,48 @@ def question(request: ApprovalRequest, width: int, theme: Theme) -> str:
 
     approver: Any = TerminalApprover(SimpleNamespace(ask=ask), shown.transcript, screen)  # pyright: ignore[reportArgumentType]
     output = Vt100_Output(io.StringIO(), lambda: Size(rows=ROWS, columns=width))
-    with create_app_session(input=DummyInput(), output=output):
+    with set_app(Application[None](input=DummyInput(), output=output)):
         with suppress(Asked):
             asyncio.run(approver.review(request))
         fragments = panels[0].container.children[0].content.text()
     return drawn([fragments], theme)
+
+
+def status_line(width: int, theme: Theme) -> str:
+    lines: list[Fragments] = []
+    for left, permissions, hint in (
+        (64, "workspace-write", "/ commands, @ files, ? keys"),
+        (19, "read-only", ""),
+        (4, "danger-full-access", ""),
+    ):
+        known = {
+            "model-with-reasoning": "gpt-5.5 high",
+            "current-dir": "~/repo",
+            "git-branch": "main",
+            "permissions": permissions,
+            "context-remaining": f"{left}% left",
+            "turn-usage": "12.3k tokens, $0.012",
+        }
+        lines.append(Status(known=known, hint=hint).line(theme, width))
+    return drawn(lines, theme)
+
+
+def greeting(width: int, theme: Theme) -> str:
+    shown = Shown(width, theme)
+    shown.transcript.greet("gpt-5.5 high · changes files in this folder, asks before more")
+    return "codex-py 0.1.0 in ~/repo\n" + shown.text
+
+
+def end_of_turn(width: int, theme: Theme) -> str:
+    shown = Shown(width, theme)
+    shown.tell(TurnStarted(), ReasoningSummaryDelta("**Looking at the parser**\n\nIt", 0))
+    shown.time_s += 4
+    thought = "**Looking at the parser**\n\nIt reads numbers."
+    shown.complete(ReasoningSummary(id="1", text=thought))
+    shown.answer("Done.")
+    shown.time_s += 8
+    shown.tell(TurnCompleted(Usage(), diff=PATCH))
+    return shown.text
 
 
 def live(shown: Shown, theme: Theme) -> str:
@@ -198,4 +246,7 @@ SITUATIONS: Final[Mapping[str, Callable[[int, Theme], str]]] = {
     "question for a command": question_for_command,
     "question for a patch": question_for_patch,
     "streaming": streaming,
+    "status line": status_line,
+    "greeting": greeting,
+    "end of turn": end_of_turn,
 }

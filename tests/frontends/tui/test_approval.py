@@ -41,7 +41,7 @@ def test_a_yes_lets_the_command_run(start: Start, place: Workplace, columns: int
         program.wait_for(QUESTION)
         program.wait_for("No, and stop here (n)")
         program.wait_for("Because it is needed.")
-        assert "$ touch made" in program.lines
+        assert "  $ touch made" in program.lines
         program.type("y")
         program.wait_for("Made.")
         assert "You approved `touch made`" in "\n".join(program.scrollback)
@@ -125,7 +125,7 @@ def test_a_shell_of_the_workspace_is_shown_and_so_is_another_folder(
         program = start(server, "Look.", columns=200)
         program.wait_for(QUESTION)
         program.wait_for("$ ./bash -lc 'git status'")
-        assert f"In the folder {place.cwd / 'sub'}" in program.lines
+        assert f"  In the folder {place.cwd / 'sub'}" in program.lines
         # The model can change that shell: a yes holds once.
         program.wait_for("2. No, and say what to do instead (f)")
         assert "in this session" not in program.text

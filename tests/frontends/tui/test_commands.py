@@ -41,7 +41,7 @@ def test_the_status_line_keeps_what_matters_in_a_narrow_terminal(start: Start) -
         program = start(server, "Hello?", columns=50)
         program.wait_for("Hello you.")
         program.wait_for("left")
-        assert program.lines[-1].startswith("gpt-5.5 \u00b7 ")
+        assert program.lines[-1].startswith("  gpt-5.5 \u00b7 ")
         assert len(program.lines[-1]) <= 50
 
 

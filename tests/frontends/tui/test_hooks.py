@@ -71,7 +71,7 @@ def test_enter_alone_trusts_nothing(start: Start, place: Workplace, tmp_path: Pa
         program.wait_for("> UserPromptSubmit  new  touch")
         program.press("enter")
         program.wait_for("> 3. Back")
-        assert str(place.home / "hooks.json") in program.text.replace("\n", "")
+        assert str(place.home / "hooks.json") in program.text.replace("\n  ", "")
         program.press("enter")
         program.wait_for("Enter picks")
         program.press("esc")

@@ -339,7 +339,7 @@ def test_a_new_size_leaves_nothing_of_the_old_frame(start: Start, columns: int) 
             lambda: (
                 program.text.count("Working") == 1
                 and program.cursor[1] > 0
-                and program.text.count(IDLE) == 1
+                and program.text.count("workspace-write") == 1
             ),
         )
         program.settle()

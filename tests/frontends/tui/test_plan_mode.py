@@ -301,7 +301,7 @@ def test_who_writes_on_keeps_planning(start: Start) -> None:
         program.wait_for("Well.")
         program.settle(1.0)
         assert "Yes, implement this plan" not in program.text
-        assert program.lines[-1].startswith(ON)
+        assert program.lines[-1].startswith(f"  {ON}")
     assert told(server, 1) == ["Plan mode"]
 
 

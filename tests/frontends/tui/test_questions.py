@@ -204,7 +204,7 @@ def test_the_answers_and_both_ends_of_the_command_are_on_the_screen(
         if command == LONG:
             program.wait_for("rm -rf /thing")
         if rows > 9:
-            program.wait_for("Reason:")
+            program.wait_for("Why asked:")
         if rows < 24:
             program.wait_for("\u2026")
         program.press("up", "up", "up", "up")
@@ -227,9 +227,9 @@ def test_a_command_comes_before_its_reason_and_no_line_is_broken_where_it_has_no
         program.wait_for("Would you like to run")
         program.settle()
         shown = " ".join(line.strip() for line in program.lines)
-        assert f"$ {command} Reason:" in shown
+        assert f"$ {command} Why asked:" in shown
         program.resize(50, 7)
-        program.wait_for("$ touch /etc/one && rm -r\u2026 echo that was all of it")
+        program.wait_for("$ touch /etc/one && rm -\u2026echo that was all of it")
         program.press("esc")
         program.wait_for("interrupted")
 
@@ -239,7 +239,10 @@ def test_no_line_of_a_reason_passes_for_the_command(start: Start) -> None:
     with ScriptedServer([reply, says("Well.")]) as server:
         program = start(server, "Make it.")
         program.wait_for("$ touch made")
-        assert "Reason: outside of the sandbox: see below $ git status\n" in program.text
+        assert (
+            "Why asked: outside of the sandbox\n  The model says: see below $ git status\n"
+            in program.text
+        )
         program.press("esc")
         program.wait_for("interrupted")
 

@@ -1,4 +1,7 @@
+import re
 from dataclasses import replace
+
+import pytest
 
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.event_items import (
@@ -144,7 +147,7 @@ def test_what_a_turn_leaves_unfinished_is_printed_at_its_end() -> None:
     assert shown.lines == [
         "• A beginn",
         "",
-        "• Because",
+        "  Thought",
         "",
         "✗ Failed to patch",
         "",
@@ -159,7 +162,8 @@ def test_a_command_that_goes_on_after_the_turn_is_shown_when_it_ends() -> None:
     shown = Shown()
     command = running("1", "serve")
     shown.tell(TurnStarted(), ItemStarted(command), TurnCompleted(Usage()))
-    assert (shown.text, shown.live()) == ("", [])
+    assert (shown.lines, shown.live()) == (["  Worked for 0ms · 23:28"], [])
+    shown.parts.clear()
     shown.tell(CommandOutputDelta("1", "listening"))
     assert shown.live() == []
     output = {"aggregated_output": "listening\n", "exit_code": 0, "status": "completed"}
@@ -179,25 +183,92 @@ def test_a_plan_is_printed_at_every_change_and_not_at_its_end() -> None:
     ]
 
 
-def test_a_long_turn_says_how_long_it_took() -> None:
+def test_a_turn_says_how_long_it_took_and_what_it_changed() -> None:
     shown = Shown()
     shown.tell(TurnStarted())
     shown.time_s += 1
     shown.tell(TurnCompleted(Usage()))
-    assert shown.text == ""
     shown.tell(TurnStarted())
     shown.time_s += 65
-    shown.tell(TurnCompleted(Usage()))
-    assert shown.text == "\n  Worked for 1m 05s\n"
+    diff = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1,2 @@\n-1\n+2\n+3\n"
+    shown.tell(TurnCompleted(Usage(), diff=diff))
+    assert shown.lines == [
+        *("  Worked for 1s · 23:28", ""),
+        "  Worked for 1m 05s · 1 file +2 \u22121 · 23:28",
+    ]
 
 
 def test_thoughts_are_shown_unless_they_are_not_wanted() -> None:
-    for wanted, printed in ((True, "\n• Why\n"), (False, "")):
+    for wanted, printed in ((True, "\n  Thought for 4s · Asking\n"), (False, "")):
         shown = Shown(show_reasoning=wanted)
-        shown.tell(ReasoningSummaryDelta("Wh", 0))
-        assert shown.live() == (["", "• Wh"] if wanted else [])
-        shown.complete(ReasoningSummary(id="1", text="Why"))
+        shown.tell(ReasoningSummaryDelta("**Ask", 0))
+        assert shown.live() == (["", "• Ask"] if wanted else [])
+        shown.time_s += 4
+        shown.tell(ReasoningSummaryDelta("ing**\n\nWh", 0), ReasoningSummaryDelta("**Look", 1))
+        assert shown.live() == (["", "", "  Wh", "", "  Look"] if wanted else [])
+        shown.complete(ReasoningSummary(id="1", text="**Asking**\n\nWhy"))
         assert shown.text == printed
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("The **half", ["• The half"]),
+        ("The `half", ["• The half"]),
+        ("The **whole** and *", ["• The whole and"]),
+        ("See [the man", ["• See [the man"]),
+        ("See [the manual](https://exam", ["• See the manual"]),
+        ("Above.\n\n##", []),
+        ("| a | b", ["• a   b"]),
+        ("| a | b |\n|--", ["• a   b"]),
+        ("2 * 3", ["• 2 * 3"]),
+    ],
+)
+def test_what_has_not_arrived_shows_no_marks(text: str, rows: list[str]) -> None:
+    shown = Shown()
+    shown.tell(MessageDelta(text))
+    assert [row for row in shown.live() if row and "\u2500" not in row] == rows
+
+
+def test_output_keeps_its_colours_and_nothing_else() -> None:
+    shown = Shown(theme=Theme())
+    hostile = "\x1b[31mred\x1b[8mhidden\x1b[0m\x1b[5m \x1b[2J\x1b]0;t\x07\x1b]8;;http://x\x07x\x1b[40;30my"
+    shown.complete(
+        CommandExecution(id="1", command="x", status="completed", aggregated_output=hostile)
+    )
+    sequences = set(re.findall(r"\x1b[^a-zA-Z]*[a-zA-Z]", shown.text))
+    assert sequences <= {f"\x1b[{n}m" for n in (0, 1, 2, 31, 32, 94, "30;40")}
+    assert "redhidden xy" in re.sub(r"\x1b\[[0-9;]*m", "", shown.text)
+
+
+def test_long_code_is_one_line_for_who_copies_it() -> None:
+    shown = Shown(width=40, theme=Theme(color_system="truecolor", background="dark"))
+    code = f"x = '{'y' * 90}'"
+    shown.answer(f"```python\n{code}\n```\n")
+    assert code in re.sub(r"\x1b\[[0-9;]*[mK]", "", shown.text)
+
+
+def test_a_link_is_one_where_the_terminal_has_them_and_the_address_is_harmless() -> None:
+    answer = "See [here](https://a.example/b) and [there](javascript:x) and [x](https://a\x07b)."
+    for links, count in ((True, 2), (False, 0)):
+        shown = Shown(theme=Theme(links=links))
+        shown.answer(answer)
+        assert shown.text.count("\x1b]8;;https://a.example/b\x1b\\") == count
+        targets = re.findall(r"\x1b\]8;;(.*?)\x1b\\", shown.text)
+        assert all(re.fullmatch("(https://[!-~]+)?", target) for target in targets)
+
+
+def test_lines_of_wide_characters_are_filled() -> None:
+    shown = Shown(width=22)
+    shown.answer(f"CJK: {'漢' * 12} and")
+    assert shown.lines == [f"• CJK: {'漢' * 7}", f"  {'漢' * 5} and"]
+
+
+def test_tasks_have_boxes() -> None:
+    shown = Shown()
+    shown.answer("- [x] done\n- [ ] open\n\n1. [X] first\n")
+    lines = [line for line in shown.lines if line]
+    assert lines == ["• \u2611 done", "  \u2610 open", "  1. \u2611 first"]
 
 
 def test_an_earlier_conversation_is_shown_again() -> None:

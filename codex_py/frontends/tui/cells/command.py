@@ -11,6 +11,7 @@ from codex_py.execpolicy.safety import is_known_safe
 from codex_py.execpolicy.words import Command, plain_script
 from codex_py.frontends.tui.cells.layout import (
     Hanging,
+    Tailed,
     below,
     folded,
     last_lines,
@@ -42,17 +43,16 @@ def command_cell(item: CommandExecution, theme: Theme) -> RenderableType:
     failed = item.status != "completed" or item.exit_code not in {0, None}
     if item.status == "declined":
         return marked(_head("Declined", item, theme), sign="✗", style="error")
-    head = _head("Ran", item, theme)
+    tail = Text()
     if failed:
         what = item.status if item.exit_code is None else f"exit {item.exit_code}"
-        head.append(" · ", "quiet").append(what, "error")
+        tail.append(" · ", "quiet").append(what, "error")
     if item.duration_ms is not None:
-        head.append(f" · {took(item.duration_ms)}", "quiet")
-    parts: list[RenderableType] = [head]
+        tail.append(f" · {took(item.duration_ms)}", "quiet")
+    parts: list[RenderableType] = [Tailed(_head("Ran", item, theme), tail)]
     if printed := item.aggregated_output.strip("\n"):
-        tail = _FAILED_TAIL if failed else _OUTPUT_TAIL
-        style = "text" if failed else "quiet"
-        parts.append(below(output(printed, head=_OUTPUT_HEAD, tail=tail, style=style)))
+        last, style = (_FAILED_TAIL, "text") if failed else (_OUTPUT_TAIL, "quiet")
+        parts.append(below(output(printed, head=_OUTPUT_HEAD, tail=last, style=style)))
     return marked(*parts, style="error" if failed else "ok")
 
 
@@ -60,10 +60,8 @@ def running_cell(
     item: CommandExecution, printed: str, elapsed_s: float, theme: Theme, *, tail: int
 ) -> RenderableType:
     """A command that runs, with the last so many lines of what it has printed."""
-    head = _head("Running", item, theme)
-    if elapsed_s >= 1:
-        head.append(f" · {took(int(elapsed_s) * 1000)}", "quiet")
-    parts: list[RenderableType] = [head]
+    age = f" · {took(int(elapsed_s) * 1000)}" if elapsed_s >= 1 else ""
+    parts: list[RenderableType] = [Tailed(_head("Running", item, theme), Text(age, "quiet"))]
     if lines := last_lines(printed, tail):
         lines.no_wrap, lines.overflow = True, "ellipsis"
         parts.append(below(lines))

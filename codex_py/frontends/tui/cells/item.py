@@ -1,5 +1,6 @@
 """The cell of each kind of item, and of what the program says; those of commands and patches are beside it."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -7,6 +8,7 @@ from rich.console import RenderableType
 from rich.styled import Styled
 from rich.text import Text
 
+from codex_py.app.views.diffs import read_diff
 from codex_py.app.views.item_text import (
     AGENT_VERBS,
     one_line_json,
@@ -16,6 +18,7 @@ from codex_py.app.views.item_text import (
 from codex_py.frontends.tui.blocks import Block
 from codex_py.frontends.tui.cells.command import command_cell, running_cell
 from codex_py.frontends.tui.cells.layout import Band, Hanging, below, folded, marked, one_line
+from codex_py.frontends.tui.cells.markup import heading_of
 from codex_py.frontends.tui.cells.patch import change_cell, changing_cell
 from codex_py.frontends.tui.markdown import Code, Markdown
 from codex_py.frontends.tui.theme import Theme
@@ -28,7 +31,7 @@ from codex_py.protocol.json_fields import (
     text_field,
 )
 from codex_py.streams.plain_text import cut
-from codex_py.streams.times import took
+from codex_py.streams.times import duration, took
 
 _LONGEST_ARGUMENTS = 300
 _LONGEST_NAME = 100
@@ -41,7 +44,8 @@ _MOST_THOUGHT = 8_000
 _NOTE_HEAD, _NOTE_TAIL = 40, 10
 _LONGEST_NOTE = 2000
 """Characters of a line: a sentence whose end says what to do."""
-_SHORT_TURN_MS = 2_000
+_MOST_COUNTED = 1_000_000
+"""Characters of a diff."""
 _NOTE = "user_note: "
 _NOTE_SIGNS = {"text": "•", "warning": "⚠", "error": "■"}
 
@@ -52,7 +56,7 @@ def item_cell(item: event_items.ThreadItem, theme: Theme) -> RenderableType | No
         case event_items.UserMessage():
             return user_cell(item.text, item.images)
         case event_items.ReasoningSummary():
-            return reasoning_cell(item.text)
+            return thought_cell(item.text, 0)
         case event_items.CommandExecution():
             return command_cell(item, theme)
         case event_items.FileChange():
@@ -207,6 +211,18 @@ def reasoning_cell(text: str) -> RenderableType:
     return marked(Styled(Markdown(cut(text.strip(), _MOST_THOUGHT)), "thought"))
 
 
+def thought_cell(text: str, seconds: int) -> RenderableType:
+    """A thought that is over: how long it took, and its heading."""
+    took_s = f" for {duration(seconds)}" if seconds else ""
+    heading = one_line(heading_of(text), 200)
+    return Text(f"  Thought{took_s}{' · ' if heading else ''}{heading}", "thought")
+
+
+def greeting_cell(text: str) -> RenderableType:
+    how = "/ commands, @ files, ! your own shell, ? keys"
+    return Hanging("  ", Text(f"{one_line(text, 200)}\n{how}", "quiet"))
+
+
 def note_cell(text: str, style: str = "text") -> RenderableType:
     """What the program says: a notice (style `text`), a `warning` or an `error`."""
     head = 4 * _NOTE_HEAD if style == "text" else _NOTE_HEAD
@@ -225,8 +241,12 @@ def reason_cell(reason: str) -> RenderableType:
     return Hanging("  ", below(folded(reason, head=3, tail=1)))
 
 
-def worked_cell(milliseconds: int) -> RenderableType | None:
-    """How long a turn took; None for a short one, which needs no line."""
-    if milliseconds < _SHORT_TURN_MS:
-        return None
-    return Text(f"  Worked for {took(milliseconds)}", "quiet")
+def worked_cell(milliseconds: int, diff: str = "", now: str = "") -> RenderableType:
+    """How long a turn took, what it changed, and when it ended."""
+    parts = [f"Worked for {took(milliseconds)}"]
+    if diff and len(diff) <= _MOST_COUNTED:
+        files = read_diff(diff)
+        signs = Counter(line.sign for file in files for line in file.lines)
+        count = f"{len(files)} file{'s' * (len(files) != 1)}"
+        parts.append(f"{count} +{signs['+']} \u2212{signs['-']}")
+    return Text("  " + " · ".join([*parts, *filter(None, [now])]), "quiet")

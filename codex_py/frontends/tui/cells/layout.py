@@ -79,6 +79,21 @@ class Band:
             yield Segment.line()
 
 
+@dataclass(frozen=True, slots=True)
+class Tailed:
+    """A text with a remark behind it, which never stands on a row of its own."""
+
+    text: Text
+    tail: Text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = options.max_width
+        lines = self.text.wrap(console, width)
+        if lines and lines[-1].cell_len + self.tail.cell_len > width > 2 * self.tail.cell_len:
+            lines = self.text.wrap(console, width - self.tail.cell_len)
+        yield Text("\n").join([*lines[:-1], *(line + self.tail for line in lines[-1:])])
+
+
 def marked(*parts: RenderableType, sign: str = "•", style: str = "quiet") -> Hanging:
     """A cell with a sign before it, in a style of its own."""
     return Hanging(f"{sign} ", Group(*parts), style=style)

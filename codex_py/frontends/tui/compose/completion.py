@@ -13,7 +13,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from codex_py.config.skills import Skill
 from codex_py.frontends.tui.compose.files import FileIndex
-from codex_py.frontends.tui.fitting import Fragments, fit, joined
+from codex_py.frontends.tui.fitting import Fragments, bar, fit, joined
 from codex_py.frontends.tui.menu import moved, sign_of, window
 from codex_py.streams.terminal import printable
 
@@ -149,8 +149,8 @@ class Completion:
             if note:
                 note = " " * (room - get_cwidth(name)) + fit(printable(note), width - room - 3)
             is_selected = n == self._selected
-            style = "class:accent bold" if is_selected else ""
-            rows.append([(style, sign_of(is_selected) + name), ("class:quiet", note)])
+            row: Fragments = [("", sign_of(is_selected) + name), ("class:quiet", note)]
+            rows += bar([row], width) if is_selected else [row]
         return joined(rows)
 
     async def _wait(self, find: Callable[[], Awaitable[Found]]) -> None:
