@@ -264,8 +264,8 @@ def test_what_fits_can_be_applied_alone(tmp_path: Path):
     )
     assert tree(tmp_path) == {"f": b"one\n2\n", "g": b"1\n"}
     assert [(r.path, r.text) for r in planned.rejects] == [
-        (tmp_path / "f", b"--- a/f\n+++ b/f\n@@ -2,1 +2,1 @@\n-x\n+y\n"),
-        (tmp_path / "g", b"--- a/g\n+++ b/g\n@@ -1,1 +1,1 @@\n-p\n+q\n"),
+        (tmp_path / "f", b"--- a/f\n+++ b/f\n@@ -2 +2 @@\n-x\n+y\n"),
+        (tmp_path / "g", b"--- a/g\n+++ b/g\n@@ -1 +1 @@\n-p\n+q\n"),
     ]
     assert planned.hunks == (
         HunkReport(f"{tmp_path}/f", 1, 3, 1, 0),
