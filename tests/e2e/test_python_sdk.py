@@ -6,6 +6,7 @@ are skipped.
 
 import json
 import os
+import pwd
 import subprocess
 import sysconfig
 from collections.abc import Callable, Sequence
@@ -85,7 +86,12 @@ def drive(place: Workplace) -> Callable[[str], dict[str, Any]]:
             done = subprocess.run(
                 [Path(_SDK, "bin", "python"), _DRIVER, program, place.cwd],
                 cwd=place.cwd,
-                env={**environment(home), "HOME": str(place.home.parent)},
+                env={
+                    **environment(home),
+                    "HOME": str(place.home.parent),
+                    # The released Codex goes by the account alone.
+                    "SHELL": pwd.getpwuid(os.getuid()).pw_shell or "/bin/sh",
+                },
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 encoding="utf-8",
