@@ -74,5 +74,7 @@ def test_escape_ends_the_turn_and_the_program_goes_on(start: Start) -> None:
         program.type("Go on.")
         program.press("enter")
         program.wait_for("Still here.")
+        # Before its end, Ctrl-C would interrupt the turn.
+        program.wait_for("Worked for")
         program.press("c-c", "c-c")
         assert program.wait() == 0
