@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -87,16 +87,7 @@ class LoadedTools:
         self._shell = [shell, "-lc" if config.allow_login_shell else "-c"]
         # With a sandbox of its own: a session that runs no command may do without one.
         self._profile_sandbox = new_sandbox()
-        self._login_shell = LoginShell(
-            shell,
-            self._environment,
-            partial(environment_after_profile, config.shell_environment, names),
-            self._in_profile_sandbox,
-            session.settings.cwd,
-            setup.shell_snapshots,
-        )
-        if config.allow_login_shell:
-            self._login_shell.begin()
+        self._login_shell = self._new_login_shell(setup, shell, names)
         self._confined = 0
         """The number of commands that run within `confined`."""
         orchestrator = Orchestrator(
@@ -127,6 +118,23 @@ class LoadedTools:
             session.parent and session.parent.nickname,
         )
         extension.loaded()
+
+    def _new_login_shell(
+        self, setup: SessionSetup, shell: str, secrets: Collection[str]
+    ) -> LoginShell:
+        """The shell whose profile commands get; it is asked at once, if they may have one."""
+        settings = setup.config.shell_environment
+        login_shell = LoginShell(
+            shell,
+            self._environment,
+            partial(environment_after_profile, settings, secrets),
+            self._in_profile_sandbox,
+            self._session.settings.cwd,
+            setup.shell_snapshots,
+        )
+        if setup.config.allow_login_shell:
+            login_shell.begin()
+        return login_shell
 
     async def dispatch(self, call: ToolCall, emit: EventSink) -> Sequence[Note | OutputItem]:
         """See `ItemHandlers`."""

@@ -108,7 +108,9 @@ def test_the_documentation_shows_what_the_program_prints(
     assert [name for name, _ in shown] == ["text", *FORMATS]
     for name, block in shown:
         _, out, _, _ = review(place, [answer(stays)], "--uncommitted", "--format", name)
-        assert out.replace(str(repository), "/work").replace(__version__, "0.1.0") == block
+        assert (
+            out.replace(str(repository), "/home/me/project").replace(__version__, "0.1.0") == block
+        )
 
 
 def test_nobody_knows_the_changed_lines_of_a_file_that_no_diff_shows(

@@ -12,7 +12,7 @@ from codex_py.protocol.patched_file import PatchedFile
 from codex_py.protocol.stream import Usage
 from tests.support.editor import check
 
-CWD = Path("/work")
+CWD = Path("/home/me")
 
 
 class Shown:
@@ -116,7 +116,7 @@ def test_usage_is_what_is_in_the_window_now() -> None:
         ),
         (
             event_items.FileChange(
-                id="i", changes=[event_items.Change(path="/work/a", kind="delete")], status="completed"
+                id="i", changes=[event_items.Change(path="/home/me/a", kind="delete")], status="completed"
             ),
             *("Delete a", "delete", "completed"),
         ),
@@ -136,14 +136,14 @@ def test_each_call_has_a_title_a_kind_and_an_end(
 
 def test_a_large_or_binary_file_is_shown_by_its_hunks() -> None:
     diff = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n@@ -9 +9 @@\n-p\n+q\n"
-    big = PatchedFile.of(Path("/work/a"), b"x\n" * 600_000, b"y\n")
-    change = event_items.Change(path="/work/a", kind="update")
+    big = PatchedFile.of(Path("/home/me/a"), b"x\n" * 600_000, b"y\n")
+    change = event_items.Change(path="/home/me/a", kind="update")
     item = event_items.FileChange(id="i", changes=[change], diff=diff, files=[big])
     (start,) = Shown().of(events.ItemStarted(item))
     assert [(each["oldText"], each["newText"]) for each in start["content"]] == [
         *(("x\n", "y\n"), ("p\n", "q\n"))
     ]
-    assert {each["path"] for each in start["content"]} == {"/work/a"}
+    assert {each["path"] for each in start["content"]} == {"/home/me/a"}
 
 
 def test_a_file_outside_of_the_folder_keeps_its_path() -> None:
