@@ -219,8 +219,9 @@ class SessionTurn:
             raise asyncio.CancelledError
         exit_code: int = facts.get("exit_code") or (ExitCode.GATE if self._overridden else 0)
         if (error := outcome.error) is not None:
-            # A gate that failed too may be the more serious.
-            exit_code = max(error.exit_code, exit_code if error.code == "schema" else 0)
+            # Of gates, the most serious one counts; any other error is stronger than they are.
+            is_gate = ExitCode.GATE <= error.exit_code <= ExitCode.SANDBOX
+            exit_code = max(error.exit_code, exit_code if is_gate else 0)
         denied = self._denied.calls > 0
         usage = self._host.log.usage
         return TurnResult(self._last_message, usage, error, denied, exit_code)
