@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -30,7 +30,7 @@ from codex_py.protocol.approval import (
     ReviewDecision,
     SandboxPolicy,
 )
-from codex_py.protocol.dispatch import ItemIds, Tool, ToolContext
+from codex_py.protocol.dispatch import Dispatch, ItemIds, Tool, ToolContext, ToolUse
 from codex_py.protocol.events import EventSink
 from codex_py.protocol.extension import Extension, ToolFinder
 from codex_py.protocol.items import OutputItem
@@ -110,7 +110,10 @@ class LoadedTools:
             login_shell=self._login_shell if config.allow_login_shell else None,
             unambiguous_patches=config.patch_ambiguous == "refuse",
         )
-        self.router = ToolRouter(_finder(tools, extension), extension.wrap_dispatch)
+        self.router = ToolRouter(
+            _finder(tools, extension),
+            lambda inner: self._with_latest_settings(extension.wrap_dispatch(inner)),
+        )
         self._approvals = Approvals(
             extension.wrap_approver(setup.approver or _DenyingApprover()),
             session.abort,
@@ -207,6 +210,16 @@ class LoadedTools:
         # No profile has to write to the workspace, so nothing in it needs protection meanwhile.
         policy = replace(self._session.settings.sandbox_policy, writable_roots=())
         return self._profile_sandbox.command(argv, policy, self._session.settings.cwd)
+
+    def _with_latest_settings(self, inner: Dispatch) -> Dispatch:
+        """Run each call with the settings of when its turn comes: those may have changed while it waited."""
+
+        def dispatch(use: ToolUse) -> Awaitable[ToolOutput]:
+            policy = self._session.settings.approval_policy
+            context = replace(use.context, approval_policy=policy, sandbox_policy=self._policy())
+            return inner(replace(use, context=context))
+
+        return dispatch
 
     def _context(self, call_id: str, emit: EventSink) -> ToolContext:
         settings = self._session.settings

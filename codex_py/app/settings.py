@@ -10,13 +10,15 @@ from typing import Any
 from codex_py.app.features.plan_mode import planning_choices
 from codex_py.app.model import misspelt_provider
 from codex_py.app.options import SessionSetup
+from codex_py.app.prices import price_of
 from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.errors import ConfigError
-from codex_py.model.catalog import ModelInfo, catalog_models, in_form_of_codex, model_info
+from codex_py.model.catalog import EFFORTS, ModelInfo, catalog_models, in_form_of_codex, model_info
 from codex_py.model.known_models import known_model, known_models
 from codex_py.model.providers import Provider, key_variable
 from codex_py.protocol.approval import ApprovalPolicy
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.stream import Abilities
@@ -47,6 +49,50 @@ def selectable_models(config: Config, environment: Mapping[str, str]) -> list[st
         and environment.get(key_variable(model.provider, config.model_providers) or "")
     ]
     return list(dict.fromkeys([config.model, *own, *others]))
+
+
+@frozen
+class ModelChoice:
+    """A model as the user can choose it."""
+
+    provider: str
+    name: str
+    about: str
+    """What is known of it: its name, what it is for, its prices, its window. From files: not safe for a terminal."""
+    is_known: bool
+    efforts: Sequence[str]
+    """To choose from."""
+
+    def check_effort(self, effort: str) -> str:
+        """A sentence about an effort that the model may not have, or an empty text.
+
+        Raises:
+            ConfigError: no model has it, or this one has none.
+        """
+        if not self.efforts:
+            raise ConfigError(f"{self.name} cannot be asked for an effort")
+        listed = f"{self.name} is known to have the efforts {', '.join(self.efforts)}"
+        if effort not in EFFORTS:
+            raise ConfigError(
+                f"{listed}, and not {effort!r}" if self.is_known else f"{effort!r} is no effort"
+            )
+        return "" if effort in self.efforts else f"{listed}."
+
+
+def model_choice(config: Config, model: str) -> ModelChoice:
+    """Raises as `selectable_models`. `model`: one of those, or any other."""
+    named = split_model(model, {*BUILT_IN_PROVIDERS, *config.model_providers})
+    provider, name = named or (config.model_provider, model)
+    info, price = model_info(name, config.model_catalog_json), price_of(config, name, provider)
+    title = info.display_name if info.display_name.lower() != name.lower() else ""
+    known = known_model(name)
+    costs = f"${price.input:g} in, ${price.output:g} out per M" if price else ""
+    window = config.model_context_window or (info.context_window if info.known else 0)
+    short = f"{window / 1e6:.2g}M" if window >= 1_000_000 else f"{window // 1000}k"
+    about = info.about or (known.about if known else "")
+    parts = [title, about, costs, f"{short} window" if window else ""]
+    efforts = EFFORTS if info.efforts is None else info.efforts
+    return ModelChoice(provider, name, " · ".join(filter(None, parts)), info.known, efforts)
 
 
 def described_models(config: Config, environment: Mapping[str, str]) -> list[dict[str, Any]]:

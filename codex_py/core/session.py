@@ -277,15 +277,16 @@ class Session:
         self.emit(self.token_usage)
 
     def change(self, choices: Choices) -> None:
-        """Run the next turns with other settings: `session.change(replace(session.settings.choices, …))`.
+        """Run with other settings from the next call and the next request on, also within the running turn:
+        `session.change(replace(session.settings.choices, …))`.
 
-        The model learns of the change with the next prompt.
+        The model learns of the change with that request.
 
         Raises:
-            RuntimeError: a turn is running.
+            RuntimeError: the session is closed.
             ConfigError: the settings are not possible. Nothing changed.
         """
-        self._must_be_idle()
+        self._must_be_open()
         self._use(self._settings_for(choices))
 
     @property
@@ -340,6 +341,9 @@ class Session:
         """Raises a `RuntimeError` if a turn is running, or the session is closed."""
         if self._running is not None:
             raise RuntimeError("a turn of this session is running; wait for its end, or cancel it")
+        self._must_be_open()
+
+    def _must_be_open(self) -> None:
         if self._is_closed:
             raise RuntimeError("the session is closed: its `async with` block has ended")
 

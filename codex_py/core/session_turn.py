@@ -142,6 +142,7 @@ class SessionTurn:
             await self._send(host.steered[0])
             del host.steered[0]
         host.log.tell(await host.extension.before_request())
+        host.log.tell_change(host.settings)
         return host.log.request(host.settings, self.start.output_schema)
 
     def record(self, item: ResponseItem | Note, place: Place) -> None:

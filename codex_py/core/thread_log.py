@@ -107,6 +107,8 @@ class ThreadLog:
         self._response: list[tuple[Place, str, EncodedItem]] = []
         """The items of the running response with their places and types, in the order of their coming."""
         self._told_model = thread.model
+        self._told_settings: TurnSettings | None = None
+        """Those of the last `turn_context`."""
         self._context_is_current = thread.model is None
         self.notes: list[Note] = []
         """They go out with the next request."""
@@ -167,6 +169,21 @@ class ThreadLog:
     def begin_turn(self, settings: TurnSettings, introduction: Introduction) -> None:
         """Append the context that changed since the last turn, and in the first turn the notes of extensions."""
         self._left_open.clear()
+        self._tell_context(settings)
+        if self._introduction is not None:
+            self.tell(introduction(self._introduction))
+            self._introduction = None
+        self._recorder.turn_context(turn_context(settings))
+
+    def tell_change(self, settings: TurnSettings) -> None:
+        """Append the context that changed with the settings since the turn began."""
+        if settings != self._told_settings:
+            self._context_is_current = False
+            self._tell_context(settings)
+            self._recorder.turn_context(turn_context(settings))
+
+    def _tell_context(self, settings: TurnSettings) -> None:
+        self._told_settings = settings
         if self._told_model not in {None, settings.model}:
             self.item(model_switch())
         self._told_model = settings.model
@@ -175,10 +192,6 @@ class ThreadLog:
                 self.item(item)
         # Files and the date may change between turns.
         self._context_is_current = False
-        if self._introduction is not None:
-            self.tell(introduction(self._introduction))
-            self._introduction = None
-        self._recorder.turn_context(turn_context(settings))
 
     def prompt(
         self,
@@ -261,6 +274,7 @@ class ThreadLog:
         self._items = [*self._base, *items]
         self._context_is_current = True
         self._introduction = None
+        self._told_settings = settings
         self._recorder.compacted(text, items)
         self._recorder.turn_context(turn_context(settings))
 

@@ -47,20 +47,30 @@ class ModelInfo:
     """How the Messages API is asked for an effort, where the profile of the provider does not fit the model."""
     truncation_limit_tokens: int = 10_000
     """How much of one tool result the model is given."""
+    display_name: str = ""
+    about: str = ""
+    """What it is for, in a few words; empty where it is not known."""
+    efforts: Sequence[str] | None = None
+    """That it can be asked for; None where they are not known."""
     known: bool = True
     """Listed in the catalogue; for others the values are guesses that fit most."""
 
 
 def _modern(slug: str, effort: str, **values: Any) -> ModelInfo:
     usual = {"ultra_effort": "max", "default_verbosity": "low", "image_detail": "original"}
-    values = {**usual, **values}
+    values = {**usual, "efforts": (*_EFFORTS, "ultra"), **values}
     return ModelInfo(slug=slug, default_reasoning_effort=effort, **values)
 
 
 def _classic(slug: str, shell_tool: ShellTool, **values: Any) -> ModelInfo:
     values = {"ultra_effort": "high", "parallel_tool_calls": False, **values}
+    values = {"efforts": _EFFORTS[:3], **values}
     return ModelInfo(slug=slug, shell_tool=shell_tool, **values)
 
+
+_EFFORTS = ("low", "medium", "high", "xhigh", "max")
+EFFORTS = ("none", "minimal", *_EFFORTS, "ultra")
+"""Those that one or another model of the catalogue knows."""
 
 _LISTED = (
     _modern("gpt-6", "medium"),
@@ -69,13 +79,19 @@ _LISTED = (
     _modern("gpt-6.1-terra", "low", ultra_effort="xhigh", context_window=500_000),
     _modern("gpt-5.6", "medium"),
     _modern("gpt-5.6-sol", "low"),
-    _modern("gpt-5.5", "medium", ultra_effort="xhigh"),
-    _modern("gpt-daybreak-blue-latest", "medium"),
-    _modern("gpt-daybreak-red-latest", "medium", context_window=372_000, default_verbosity="high"),
+    _modern("gpt-5.5", "medium", ultra_effort="xhigh", efforts=_EFFORTS[:4]),
+    _modern("gpt-daybreak-blue-latest", "medium", about="defensive security work"),
+    _modern(
+        "gpt-daybreak-red-latest",
+        "medium",
+        context_window=372_000,
+        default_verbosity="high",
+        about="authorised security research",
+    ),
     _modern("codex-auto-review", "low"),
-    _modern("gpt-5.4", "medium", ultra_effort="xhigh"),
-    ModelInfo(slug="gpt-5.3", ultra_effort="xhigh"),
-    ModelInfo(slug="gpt-5.2-codex", ultra_effort="xhigh"),
+    _modern("gpt-5.4", "medium", ultra_effort="xhigh", efforts=_EFFORTS[:4]),
+    ModelInfo(slug="gpt-5.3", ultra_effort="xhigh", efforts=_EFFORTS[:4]),
+    ModelInfo(slug="gpt-5.2-codex", ultra_effort="xhigh", efforts=_EFFORTS[:4]),
     _classic("gpt-5.2", "shell", default_verbosity="low"),
     _classic("gpt-5.1-codex", "shell_command"),
     _classic("gpt-5.1", "shell", default_verbosity="low"),
@@ -87,6 +103,7 @@ _LISTED = (
         "shell",
         context_window=1_047_576,
         default_reasoning_effort=None,
+        efforts=(),
         freeform_apply_patch=False,
     ),
     _classic(
@@ -96,9 +113,6 @@ _LISTED = (
 
 _SHELL_TYPES = {"shell": "default", "local_shell": "local"}
 """The names that Codex 0.169 has for some shell tools."""
-_EFFORTS = ("low", "medium", "high", "xhigh", "max")
-EFFORTS = ("none", "minimal", *_EFFORTS, "ultra")
-"""Those that one or another model of the catalogue knows."""
 
 
 def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
@@ -127,6 +141,7 @@ def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
         default_reasoning_effort=other.effort,
         freeform_apply_patch=False,
         max_output_tokens=other.output,
+        about=other.about,
         images=other.images,
         thinking=other.thinking,
     )
@@ -138,7 +153,7 @@ def in_form_of_codex(entry: ModelInfo) -> dict[str, Any]:
     efforts = _EFFORTS[: _EFFORTS.index(entry.ultra_effort) + 1] if reasons else ()
     return {
         "slug": entry.slug,
-        "display_name": entry.slug,
+        "display_name": entry.display_name or entry.slug,
         "default_reasoning_level": entry.default_reasoning_effort,
         "supported_reasoning_levels": [{"effort": name, "description": name} for name in efforts],
         "shell_type": _SHELL_TYPES.get(entry.shell_tool, entry.shell_tool),
@@ -195,6 +210,9 @@ def _entry(entry: dict[str, Any]) -> ModelInfo:
     return ModelInfo(
         slug=slug,
         context_window=window,
+        display_name=str(entry.get("display_name") or ""),
+        about=str(entry.get("description") or ""),
+        efforts=efforts,
         effective_context_window_percent=percent,
         default_reasoning_effort=entry.get("default_reasoning_level"),
         ultra_effort=next((name for name in reversed(_EFFORTS[2:]) if name in efforts), "medium"),

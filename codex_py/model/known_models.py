@@ -38,6 +38,8 @@ class KnownModel:
     output: int | None = None
     """The most tokens of a response; None: nothing is said beyond the window."""
     prices: Price
+    about: str = ""
+    """What it is for, in a few words; empty where it is not known."""
     images: bool = True
     effort: str | None = None
     thinking: Literal["budget"] | None = None

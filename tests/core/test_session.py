@@ -20,7 +20,7 @@ from codex_py.protocol.events import (
 from codex_py.protocol.prompts import PastPrompt, UserPrompt
 from codex_py.protocol.stream import Usage
 from codex_py.protocol.tools import ToolCall
-from tests.core.sessions import SETTINGS, FakeRecorder, make_session, user
+from tests.core.sessions import FakeRecorder, make_session, user
 from tests.support.model import ScriptedModel, calls, completed, says
 
 
@@ -136,8 +136,6 @@ def test_two_turns_at_once_are_a_mistake_of_the_caller() -> None:
             await session.compact()
         with pytest.raises(RuntimeError):
             session.rollback(1)
-        with pytest.raises(RuntimeError):
-            session.change(SETTINGS.choices)
 
     events: list[Event] = []
     session = make_session(ScriptedModel([second, says("hi"), completed()]), sink=events.append)
@@ -244,6 +242,29 @@ def test_the_model_is_told_of_other_settings_with_the_next_prompt() -> None:
         ("n", "low", "on-request"),
         ("n", "low", "on-request"),
     ]
+
+
+def test_other_settings_hold_from_the_next_request_of_the_running_turn() -> None:
+    async def tool(_: ToolCall) -> str:
+        choices = replace(session.settings.choices, approval_policy=ApprovalPolicy.ON_REQUEST)
+        session.change(replace(choices, model="n"))
+        # What is taken back before the next request was never there.
+        session.change(choices)
+        return "ok"
+
+    model = ScriptedModel([calls("c1"), completed()], *[[says("ok"), completed()]] * 2)
+    recorder = FakeRecorder()
+    session = make_session(model, tool=tool, recorder=recorder)
+    asyncio.run(session.run_turn("one"))
+    asyncio.run(session.run_turn("two"))
+    assert [prompt.model for prompt in model.prompts] == ["m"] * 3
+    told = model.inputs[1][len(model.inputs[0]) + 2 :]
+    assert [each["content"][0]["text"] for each in told] == [
+        "<permissions instructions>\non-request\n"
+    ]
+    assert model.inputs[2][len(model.inputs[1]) + 1 :] == [user("two")]
+    policies = [each["approval_policy"] for each in recorder.of_type("turn_context")]
+    assert policies == ["never", "on-request", "on-request"]
 
 
 def test_a_resumed_thread_is_told_of_another_model_once() -> None:

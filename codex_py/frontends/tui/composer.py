@@ -16,7 +16,7 @@ from prompt_toolkit.layout.controls import FormattedTextControl
 
 from codex_py.config.config import Config
 from codex_py.frontends.tui.compose.attachments import Attachments, Display, image_paths, is_long
-from codex_py.frontends.tui.compose.completion import ROWS, Completion, Source
+from codex_py.frontends.tui.compose.completion import Completion, Source
 from codex_py.frontends.tui.compose.prompt_history import PromptHistory
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.screen import Screen
@@ -231,10 +231,9 @@ def composer_window(composer: Composer, screen: Screen, keys: KeyBindings) -> la
     )
     text = layout.Window(control, height=height, dont_extend_height=True, wrap_lines=True)
     offered = layout.Window(
-        FormattedTextControl(lambda: composer.completion.rows(screen.width)),
-        height=layout.Dimension(max=ROWS),
+        FormattedTextControl(lambda: composer.completion.rows(screen.width, screen.height)),
         dont_extend_height=True,
     )
-    is_open = Condition(lambda: composer.completion.is_open)
+    is_open = Condition(lambda: composer.completion.is_shown)
     line = layout.VSplit([layout.Window(FormattedTextControl(mark), width=2), text])
     return layout.HSplit([line, layout.ConditionalContainer(offered, is_open)])

@@ -93,7 +93,7 @@ class Conversation:
         )
 
     def switch_mode(self, mode: Mode) -> None:
-        """Plan mode, or back. No turn may be running."""
+        """Plan mode, or back; during a turn from its next step on."""
         self.plan_offer.withdraw()
         self.mode = mode
         if self.session is None or self.session.settings.mode == mode:
@@ -258,11 +258,15 @@ class Conversation:
         usual = session.settings.choices
         if submission.model is not None:
             self._use_model(session, submission.model)
+        model = session.settings.model
         try:
             return await session.run_turn(submission.text, images=submission.images)
         finally:
-            if session.settings.choices != usual:
-                self.change(usual)
+            now = session.settings.choices
+            # Unless the user has chosen another one meanwhile.
+            if now.model == model != usual.model:
+                effort = usual.reasoning_effort
+                self.change(replace(now, model=usual.model, reasoning_effort=effort))
 
     def _use_model(self, session: Session, model: str) -> None:
         """Change to a model of this provider. Otherwise say that it is not used."""
@@ -279,7 +283,7 @@ class Conversation:
         self._turn = self._surface.tasks.create_task(self._run(work))
 
     def change(self, choices: Choices) -> None:
-        """Run the next turns with other settings. There must be a session.
+        """Run with other settings from the next step on. There must be a session.
 
         Raises:
             ConfigError: there can be no such settings.

@@ -14,6 +14,7 @@ from codex_py.frontends.tui.key_codes import bind
 
 T = TypeVar("T")
 
+MOST_ROWS = 12
 _LEAST_NOTE = 8
 """Columns. A note with fewer is left out."""
 
@@ -62,6 +63,11 @@ def window(selected: int, count: int, most: int) -> range:
     """The indexes of the rows to show: at most `most`, the selected one among them."""
     first = max(0, min(selected - most // 2, count - most))
     return range(first, min(count, first + most))
+
+
+def place_of(selected: int, count: int) -> str:
+    """`1/34`: said where not all rows are seen."""
+    return f"{selected + 1}/{count}"
 
 
 def row_of(option: Option[Any], is_selected: bool, columns: int | None = None) -> Fragments:

@@ -22,9 +22,11 @@ from codex_py.frontends.tui.fitting import (
 )
 from codex_py.frontends.tui.key_codes import ESC, bind
 from codex_py.frontends.tui.menu import (
+    MOST_ROWS,
     Option,
     bind_arrows,
     moved,
+    place_of,
     row_of,
     sign_of,
     window,
@@ -34,7 +36,6 @@ from codex_py.frontends.tui.panel import Panel
 
 T = TypeVar("T")
 
-_ROWS = 8
 _HEAD_ROWS = 2
 _MARGIN = len("> ")
 _PREVIEW_ROWS = 8
@@ -76,7 +77,7 @@ class Picker(Panel[T | None]):
             multiline=False, on_text_changed=lambda _: self._restart("search", self._find(0))
         )
         keys = self.keys
-        bind_arrows(keys, self._move, page=lambda: _ROWS)
+        bind_arrows(keys, self._move, page=lambda: MOST_ROWS)
         bind(keys, "c-r", lambda _: self._move(1))
         bind(keys, "enter", lambda _: self._enter())
         bind(keys, f"{ESC} c-c", lambda _: self._leave())
@@ -150,10 +151,9 @@ class Picker(Panel[T | None]):
         return "" if self._typed.text else fit(_HINT, panel_size().columns - 5)
 
     def _place(self) -> tuple[str, str]:
-        """`3 of 200`: the selected row, if there are more than are seen."""
         count = len(self._rows)
         is_cut = count > self._height().max
-        return ("class:quiet", f"  {self._selected + 1} of {count}" if is_cut else "")
+        return ("class:quiet", f"  {place_of(self._selected, count)}" if is_cut else "")
 
     def _list(self) -> Fragments:
         if not self._rows:
@@ -174,7 +174,7 @@ class Picker(Panel[T | None]):
         return joined(rows)
 
     def _height(self) -> Dimension:
-        return Dimension(max=max(1, min(_ROWS, panel_size().rows - _HEAD_ROWS)))
+        return Dimension(max=max(1, min(MOST_ROWS, panel_size().rows - _HEAD_ROWS)))
 
     def _preview_height(self) -> Dimension:
         left = panel_size().rows - _HEAD_ROWS - min(len(self._rows), self._height().max)

@@ -325,19 +325,25 @@ def test_a_prompt_right_behind_the_switch_is_planned(start: Start) -> None:
     assert [told(server, n)[-1] for n in range(3)] == ["Plan mode", "Default mode", "Plan mode"]
 
 
-def test_the_mode_cannot_be_switched_while_the_agent_works(start: Start) -> None:
+def test_a_mode_that_is_switched_while_the_agent_works_holds_from_its_next_step(
+    start: Start,
+) -> None:
     pause = Pause()
-    with ScriptedServer([[ev_created(), pause, *says("Done.")]]) as server:
+    call = ev_function_call("call_1", "write_stdin", {"session_id": 1, "chars": "rm x\n"})
+    replies = [[ev_created(), pause, *call, ev_completed()], says("Done.")]
+    with ScriptedServer(replies) as server:
         program = start(server)
         program.wait_for("gpt-5.5")
         program.type("Go.")
         program.press("enter")
         program.wait_for("Working")
         program.press("shift-tab")
-        program.wait_for("/plan has to wait for the end of the turn")
+        program.wait_for("Plan mode, from the next step on")
         pause.until.set()
         program.wait_for("Done.")
-        assert "Plan mode" not in program.text
+        program.wait_for(ON)
+    assert "is refused: nothing is changed in Plan mode" in str(server.requests[1].body["input"])
+    assert told(server, 1) == ["Plan mode"]
 
 
 def test_a_resumed_conversation_is_in_its_mode_again(start: Start) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from codex_py.config.config import Config
 from codex_py.frontends.tui.compose.completion import CommandName
@@ -11,6 +11,8 @@ from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.shell import UserShell
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
+
+NEXT_STEP: Final = "from the next step on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,11 @@ class CommandContext:
     def config(self) -> Config:
         """What the next session is opened with."""
         return self.conversation.config
+
+    def tell_change(self, text: str) -> None:
+        """Say what holds from now on; during a turn, from when on."""
+        when = f", {NEXT_STEP}" if self.conversation.is_working else ""
+        self.transcript.notice(text + when)
 
 
 Work: TypeAlias = Callable[[CommandContext, str], Awaitable[None]]

@@ -5,16 +5,15 @@ import time
 from collections.abc import Awaitable, Iterator
 from dataclasses import replace
 
-from codex_py.app.permissions import EFFORTS, PERMISSIONS
+from codex_py.app.permissions import PERMISSIONS
 from codex_py.app.session_tools import SessionTools
-from codex_py.app.settings import selectable_models
+from codex_py.app.settings import model_choice, selectable_models
 from codex_py.app.views.cost import CostReport
 from codex_py.app.views.item_text import script_of
 from codex_py.command_line.configuration import sandbox_summary
 from codex_py.config.edit import set_in_config
-from codex_py.config.model_name import split_model
-from codex_py.errors import CodexError
-from codex_py.frontends.tui.commands.registry import Command, CommandContext
+from codex_py.errors import CodexError, nearest
+from codex_py.frontends.tui.commands.registry import NEXT_STEP, Command, CommandContext
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.menu import Option
@@ -22,7 +21,7 @@ from codex_py.frontends.tui.panel import yes_or_no
 from codex_py.frontends.tui.picker import Picker
 from codex_py.frontends.tui.theme import terminal_theme
 from codex_py.protocol.mcp import McpServers, McpServerStatus
-from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
+from codex_py.protocol.settings import Mode
 from codex_py.rollout.details import SessionUsage, UsageRow, read_session_usage
 from codex_py.streams.terminal import aligned, printable
 from codex_py.streams.times import duration
@@ -36,27 +35,47 @@ _FULL_ACCESS: Fragments = [
 
 
 async def _model(context: CommandContext, argument: str) -> None:
-    settings = (await context.conversation.opened()).settings
-    panels, words = context.surface.panels, argument.partition(" ")
-    names = selectable_models(context.config, context.surface.environment)
-    current = settings.model
-    rows = [Option(name, name, note="current" if name == current else "") for name in names]
-    selected = names.index(current) if current in names else 0
-    model = words[0] or await panels.show(Picker("Model", rows, selected=selected))
+    conversation, config = context.conversation, context.config
+    panels, words = context.surface.panels, argument.split()
+    current = (await conversation.opened()).settings.model
+    names = selectable_models(config, context.surface.environment)
+    model = words[0] if words else None
     if model is None:
-        return
-    efforts = [Option("the model's own", ""), *(Option(name, name) for name in EFFORTS)]
-    effort = words[2] or await panels.show(Picker("Reasoning effort", efforts))
-    if effort is None:
-        return
-    named = split_model(model, {*BUILT_IN_PROVIDERS, *context.config.model_providers})
-    provider, name = named or (context.config.model_provider, model)
-    choices = replace(settings.choices, model=name, reasoning_effort=effort.strip() or None)
-    if provider == context.config.model_provider:
-        context.conversation.change(choices)
+        choices = {name: model_choice(config, name) for name in names}
+        rows = [
+            Option(name, name, note="(now) " * (name == current) + printable(each.about))
+            for name, each in choices.items()
+        ]
+        selected = names.index(current) if current in names else 0
+        if (model := await panels.show(Picker("Model", rows, selected=selected))) is None:
+            return
+    chosen = model_choice(config, model)
+    effort = words[1] if len(words) > 1 else None
+    warning = chosen.check_effort(effort) if effort else ""
+    if not chosen.is_known and model not in names:
+        near = nearest(model, names)
+        meant = f" Did you mean {near}?" if near else ""
+        question = f"Nothing is known here of the model {printable(model)}.{meant}"
+        panel = yes_or_no([("bold", question)], "Use it all the same", "No", by_letter=False)
+        if not await panels.show(panel):
+            return
+    if effort is None and chosen.efforts:
+        efforts = [Option("the model's own", ""), *(Option(name, name) for name in chosen.efforts)]
+        if (effort := await panels.show(Picker("Reasoning effort", efforts))) is None:
+            return
+    # Other settings may have changed meanwhile.
+    choices = (await conversation.opened()).settings.choices
+    choices = replace(choices, model=chosen.name, reasoning_effort=effort or None)
+    if chosen.provider == config.model_provider:
+        conversation.change(choices)
+    elif conversation.is_working:
+        message = f"{model} is a model of another provider: choose it when the turn is over"
+        raise CodexError(message, code="turn_running")
     else:
-        await context.conversation.move(provider, choices)
-    context.transcript.notice(f"Model: {printable(model)} {effort}".rstrip())
+        await conversation.move(chosen.provider, choices)
+    if warning:
+        context.transcript.notice(printable(warning), "warning")
+    context.tell_change(f"Model: {printable(model)} {effort or ''}".rstrip())
 
 
 async def _permissions(context: CommandContext, _: str) -> None:
@@ -76,8 +95,10 @@ async def _permissions(context: CommandContext, _: str) -> None:
         question = yes_or_no(_FULL_ACCESS, "Yes, give it full access", "No", by_letter=False)
         if not await context.surface.panels.show(question):
             return
+    # Afresh: this may have taken a while.
+    now = (await conversation.opened()).settings.choices
     conversation.change(picked.given_to(now, context.config, context.surface.launch.add_dirs))
-    context.transcript.notice(f"Permissions: {picked.label}")
+    context.tell_change(f"Permissions: {picked.label}")
 
 
 def _plan(context: CommandContext, argument: str) -> Awaitable[None]:
@@ -86,7 +107,10 @@ def _plan(context: CommandContext, argument: str) -> Awaitable[None]:
     if context.surface.outbox.waiting and not argument:
         context.surface.hints.show("/plan has to wait for the prompt that waits")
         return asyncio.sleep(0)
-    conversation.switch_mode("plan" if argument or conversation.mode == "default" else "default")
+    mode: Mode = "plan" if argument or conversation.mode == "default" else "default"
+    conversation.switch_mode(mode)
+    if conversation.is_working:
+        context.surface.hints.show(f"{mode.capitalize()} mode, {NEXT_STEP}", for_s=3.0)
     if argument:
         conversation.send(Submission(argument))
     return asyncio.sleep(0)
@@ -199,14 +223,13 @@ def _lines(status: McpServerStatus, *, verbose: bool) -> Iterator[str]:
 
 
 SETTINGS = [
-    Command("model", "choose the model and its effort", _model, while_working=False),
-    Command("permissions", "choose what may be done unasked", _permissions, while_working=False),
+    Command("model", "choose the model and its effort", _model),
+    Command("permissions", "choose what may be done unasked", _permissions),
     Command(
         "plan",
         "switch to Plan mode, in which nothing is changed, or back",
         _plan,
         argument="[PROMPT]",
-        while_working=False,
     ),
     Command("status", "show the settings and what was used", _status),
     Command("cost", "show what the tokens went to, and what they cost", _cost),

@@ -14,10 +14,11 @@ from prompt_toolkit.utils import get_cwidth
 from codex_py.config.skills import Skill
 from codex_py.frontends.tui.compose.files import FileIndex
 from codex_py.frontends.tui.fitting import Fragments, bar, fit, joined
-from codex_py.frontends.tui.menu import moved, sign_of, window
+from codex_py.frontends.tui.menu import MOST_ROWS, moved, place_of, sign_of, window
 from codex_py.streams.terminal import printable
 
-ROWS = 8
+_OTHER_ROWS, _LEAST_ROWS = 11, 4
+"""Of the screen; and of what is offered, however low that is."""
 _SLOW_S = 0.2
 """After which it is said that something is looked for."""
 _MAX_NAME = 0.6
@@ -56,6 +57,8 @@ class Source:
     """Finds the word to complete in the text before the cursor: its sign, and behind that, group 1."""
     suggestions: Callable[[str], Found | Callable[[], Awaitable[Found]]]
     """Has the suggestions for a word without its sign; or a search for them, which is cancelled when more is typed."""
+    tells_of_none: bool = True
+    """Say so if there are none: its sign is for nothing else."""
 
 
 class Completion:
@@ -74,10 +77,17 @@ class Completion:
         self._task: asyncio.Task[None] | None = None
         self._then: Callable[[], None] | None = None
         self._is_slow = False
+        self._tells_of_none = False
 
     @property
     def is_open(self) -> bool:
         return bool(self._found) or self._is_slow
+
+    @property
+    def is_shown(self) -> bool:
+        """There are suggestions, or it is said that there are none."""
+        is_none = self._tells_of_none and self._closed is None and self._task is None
+        return self.is_open or is_none
 
     def after_search(self, work: Callable[[], None]) -> bool:
         """Do the work after the search that is under way, unless more is typed; False if there is no search."""
@@ -90,9 +100,11 @@ class Completion:
         """The text or the cursor has changed."""
         before = self._buffer.document.text_before_cursor
         word = suggestions = None
+        self._tells_of_none = False
         for source in self._sources:
             if match := source.word.search(before):
                 word, suggestions = Word(match.start(), match[1]), source.suggestions
+                self._tells_of_none = source.tells_of_none
                 break
         if word == self._word:
             return
@@ -134,10 +146,13 @@ class Completion:
         self.close()
         return suggestion.sends
 
-    def rows(self, width: int) -> Fragments:
+    def rows(self, width: int, height: int) -> Fragments:
+        """For a screen of this size."""
         if not self._found:
-            return [("class:quiet", "  looking for files")]
-        shown = window(self._selected, len(self._found), ROWS)
+            said = "looking for files" if self._is_slow else "nothing found"
+            return [("class:quiet", f"  {said}")]
+        most = max(_LEAST_ROWS, min(MOST_ROWS, height - _OTHER_ROWS))
+        shown = window(self._selected, len(self._found), most)
         names: list[str] = []
         for each in (self._found[n] for n in shown):
             most = int((width - 4) * (_MAX_NAME if each.note else 1))
@@ -151,6 +166,8 @@ class Completion:
             is_selected = n == self._selected
             row: Fragments = [("", sign_of(is_selected) + name), ("class:quiet", note)]
             rows += bar([row], width) if is_selected else [row]
+        if len(shown) < len(self._found):
+            rows.append([("class:quiet", f"  {place_of(self._selected, len(self._found))}")])
         return joined(rows)
 
     async def _wait(self, find: Callable[[], Awaitable[Found]]) -> None:
@@ -220,7 +237,8 @@ def skill_source(skills: Callable[[], Sequence[Skill]]) -> Source:
         ]
         return _fitting(word, offered)
 
-    return Source(_word_after("$"), suggestions)
+    # Prices have it too.
+    return Source(_word_after("$"), suggestions, tells_of_none=False)
 
 
 def file_source(files: FileIndex) -> Source:

@@ -1,0 +1,143 @@
+"""The lists below the composer and those to pick from: how many there are, and what is said of each."""
+
+import pytest
+
+from codex_py.testing import Pause, ev_completed, ev_created, ev_function_call, ev_message
+from tests.frontends.tui.terminals import IDLE, Start
+from tests.support.server import ScriptedServer
+
+SIZES = pytest.mark.parametrize(
+    ("columns", "rows", "seen"), [(60, 16, 5), (80, 24, 12), (140, 40, 12)]
+)
+ANSWER = [*ev_message("Hello you."), ev_completed()]
+
+
+@SIZES
+def test_a_list_says_how_many_there_are(start: Start, columns: int, rows: int, seen: int) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server, columns=columns, rows=rows)
+        program.wait_for(IDLE)
+        program.type("/")
+        program.wait_for("  1/")
+        listed = [line for line in program.lines if line.strip("> ").startswith("/")]
+        assert len(listed) >= seen
+        program.press("up")
+        program.wait_until(lambda: "  1/" not in program.text)
+        place = next(line for line in program.lines if line.strip().partition("/")[0].isdigit())
+        number, _, count = place.strip().partition("/")
+        assert number == count
+
+
+def test_it_is_said_that_nothing_was_found_and_enter_sends_all_the_same(start: Start) -> None:
+    with ScriptedServer([ANSWER]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type("/zzz")
+        program.wait_for("nothing found")
+        program.press("enter")
+        program.wait_for("no command /zzz")
+        program.press("c-c")
+        program.wait_for("Ask codex-py")
+        assert "nothing found" not in program.text
+        program.type("it costs $5")
+        program.settle()
+        assert "nothing found" not in program.text
+        program.type(" @zzz")
+        program.wait_for("nothing found")
+        program.press("enter")
+        program.wait_for("Hello you.")
+        assert "nothing found" not in program.text
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140])
+def test_models_say_what_they_are_for_and_what_they_cost(start: Start, columns: int) -> None:
+    with ScriptedServer([]) as server:
+        price = "model_prices.gpt-6-astra={input=2.5,output=10}"
+        program = start(server, "-c", price, columns=columns)
+        program.wait_for(IDLE)
+        program.type("/model")
+        program.press("enter")
+        program.wait_for("> gpt-5.5")
+        program.type("astra")
+        program.wait_for("> gpt-6-astra  the hardest work · $2.5 in, $10 out per M")
+        program.wait_for("272k window")
+        program.press("enter")
+        program.wait_for("the model's own")
+        assert "ultra" in program.text
+        program.press("esc")
+
+
+def test_an_unknown_model_is_used_if_the_user_insists(start: Start) -> None:
+    with ScriptedServer([ANSWER]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type("/model gpt-5.5 hihg")
+        program.press("enter")
+        program.wait_for(
+            "gpt-5.5 is known to have the efforts low, medium, high, xhigh, and not 'hihg'"
+        )
+        program.type("/model nonsense high")
+        program.press("enter")
+        program.wait_for("Nothing is known here of the model nonsense.")
+        program.type("yes")
+        program.press("enter")
+        program.settle()
+        program.press("esc")
+        program.wait_until(lambda: "> No" not in program.text)
+        assert "Model: nonsense" not in program.text
+        program.press("c-c")
+        program.wait_for("Ask codex-py")
+        program.type("/model nonsense high")
+        program.press("enter")
+        program.wait_for("> No")
+        program.press("up", "enter")
+        program.wait_for("Model: nonsense high")
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(60, 16), (80, 24), (140, 40)])
+def test_model_and_permissions_change_within_a_turn(start: Start, columns: int, rows: int) -> None:
+    pause = Pause()
+    call = ev_function_call("call_1", "update_plan", {"plan": []})
+    replies = [[ev_created(), pause, *call, ev_completed()], ANSWER]
+    with ScriptedServer(replies) as server:
+        program = start(server, "Go.", columns=columns, rows=rows)
+        program.wait_for("Working")
+        program.type("/model gpt-5.4 high")
+        program.press("enter")
+        program.wait_for("Model: gpt-5.4 high, from the next step on")
+        program.type("/permissions")
+        program.press("enter")
+        program.wait_for("> Ask for approval")
+        program.press("up", "enter")
+        program.wait_for("Let the agent do all that you may, without asking?")
+        # No typed word gives it.
+        program.type("y")
+        program.wait_until(lambda: "without asking?" not in program.text)
+        program.press("c-c")
+        program.wait_for("Ask codex-py")
+        assert "danger-full-access" not in program.text
+        program.type("/permissions")
+        program.press("enter")
+        program.wait_for("> Ask for approval")
+        program.press("down", "down", "enter")
+        program.wait_for("Permissions: Read only, from the next step on")
+        pause.until.set()
+        program.wait_for("Hello you.")
+    first, second = (request.body for request in server.requests)
+    assert (first["model"], second["model"]) == ("gpt-5.5", "gpt-5.4")
+    assert second["reasoning"]["effort"] == "high"
+    told = [str(item) for item in second["input"][len(first["input"]) :]]
+    assert any("<model_switch>" in item for item in told)
+    assert any("read-only" in item for item in told)
+
+
+def test_a_model_of_another_provider_waits_for_the_end_of_the_turn(start: Start) -> None:
+    pause = Pause()
+    with ScriptedServer([[ev_created(), pause, *ANSWER]]) as server:
+        program = start(server, "Go.")
+        program.wait_for("Working")
+        program.type("/model anthropic/claude-opus-5 high")
+        program.press("enter")
+        program.wait_for("choose it when the")
+        pause.until.set()
+        program.wait_for("Hello you.")
