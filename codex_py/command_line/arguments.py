@@ -162,6 +162,9 @@ class Arguments:
     ] = ()
     """Names of protections to start without. A misspelled one would accept nothing, and say nothing."""
 
+    deny_read: Annotated[Sequence[str], option("--deny-read", action="append")] = ()
+    """Paths and patterns that commands and the agent may not read."""
+
     cd: Annotated[str, option("-C", "--cd")] = "."
     add_dir: Annotated[Sequence[str], option("--add-dir", action="append")] = ()
     worktree: Annotated[str | None, option("--worktree", type=_worktree_name)] = None

@@ -103,6 +103,9 @@ def config_sources(arguments: Arguments, environment: Mapping[str, str]) -> dict
         "approval_policy": arguments.approval or (reviewer and "on-request"),
         "approvals_reviewer": "user" if arguments.suspends else reviewer,
         "sandbox_mode": "danger-full-access" if arguments.bypass else mode,
+        # Unlike the mode, this drops what a profile denies.
+        "default_permissions": ":danger-full-access" if arguments.bypass else None,
+        "protection": _protection(arguments) or None,
         "allow_unenforced": list(arguments.allow_unenforced) or None,
         "gates": _gates(arguments) or None,
         "log_file": str(Path(arguments.log).absolute()) if arguments.log else None,
@@ -115,6 +118,11 @@ def config_sources(arguments: Arguments, environment: Mapping[str, str]) -> dict
         "profile": arguments.profile,
         "ignore_user_config": arguments.ignore_user_config,
     }
+
+
+def _protection(arguments: Arguments) -> dict[str, Any]:
+    found: dict[str, Any] = {"deny": list(arguments.deny_read)} if arguments.deny_read else {}
+    return found | ({"secrets": "allow"} if arguments.bypass else {})
 
 
 def _gates(arguments: Arguments) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from codex_py.config.check import kind_of, lookup, without_effect
 from codex_py.config.environment import ShellEnvironmentPolicy
@@ -14,10 +14,15 @@ from codex_py.config.limits import Budget, GateSettings, configured_budget, conf
 from codex_py.config.mcp import McpServerConfig, StoreKind, mcp_servers
 from codex_py.config.model_name import fallback_model, named_provider
 from codex_py.config.paths import project_root
+from codex_py.config.permission_profiles import (
+    PermissionProfile,
+    chosen_permissions,
+    protection_rules,
+)
 from codex_py.config.plugins import Plugin
 from codex_py.config.project_trust import ProjectTrust, Trust
 from codex_py.config.schema import DEFAULTS
-from codex_py.config.unenforced import chosen_sandbox_mode, unenforced
+from codex_py.config.unenforced import accepted_lacks, unenforced
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import (
     ApprovalPolicy,
@@ -27,10 +32,12 @@ from codex_py.protocol.approval import (
     SandboxMode,
     SandboxPolicy,
 )
+from codex_py.protocol.file_rules import NO_RULES, FileRules
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 
 _T = TypeVar("_T", SandboxLimits, SandboxPolicy, ShellEnvironmentPolicy)
+_NOT_IN_FILES: Final = {"is_final": False, "files": NO_RULES, "profile": ""}
 
 
 def value_of(key: str | None = None) -> Any:
@@ -96,6 +103,10 @@ class Config:
     """None leaves it to the rule of `sandbox_policy`."""
     sandbox_workspace_write: SandboxPolicy
     """Without the working directory, see `sandbox_policy`."""
+    permission_profile: PermissionProfile | None = None
+    """None for the built-in ones."""
+    files: FileRules = NO_RULES
+    """Of the profile and of `[protection]`, in the working directory and in further workspace roots."""
     sandbox_limits: SandboxLimits
 
     shell_environment: ShellEnvironmentPolicy
@@ -152,12 +163,19 @@ class Config:
         the configured ones they apply only in the mode `workspace-write`.
         """
         mode = self.sandbox_mode or ("workspace-write" if self.trust == "trusted" else "read-only")
+        configured, profile = self.sandbox_workspace_write, self.permission_profile
+        added = [Path(os.path.normpath(self.cwd / folder)) for folder in add_dirs]
+        rules = self.files.plus(protection_rules(self.layers, added))
+        own, name, network = (self.cwd,), "", mode == "danger-full-access"
+        if profile is not None:
+            rules = rules.plus(profile.rules(added))
+            if profile.decides:
+                name, network = profile.name, network or profile.network
+                own, added = (own, added) if profile.writes_roots else ((), [])
         if mode != "workspace-write":
-            return SandboxPolicy(mode=mode, network_access=mode == "danger-full-access")
-        configured = self.sandbox_workspace_write
-        added = (Path(os.path.normpath(self.cwd / folder)) for folder in add_dirs)
-        roots = dict.fromkeys((self.cwd, *configured.writable_roots, *added))
-        return replace(configured, writable_roots=tuple(roots))
+            return SandboxPolicy(mode=mode, network_access=network, files=rules, profile=name)
+        roots = tuple(dict.fromkeys((*own, *configured.writable_roots, *added)))
+        return replace(configured, writable_roots=roots, files=rules, profile=name)
 
 
 def load_config(
@@ -216,7 +234,16 @@ def _config(layers: Layers) -> Config:
 
     servers, server_warnings = mcp_servers(values.get("mcp_servers", {}))
     searching: Any = values.get("tools", {}).get("web_search", {})
-    sandbox_mode, sandbox_warnings = chosen_sandbox_mode(layers)
+    sandbox_mode, profile = chosen_permissions(layers)
+    workspace = (layers.cwd, *(() if profile is None else profile.roots))
+    files = protection_rules(layers, workspace)
+    configured = section(
+        SandboxPolicy, "sandbox_workspace_write", mode="workspace-write", **_NOT_IN_FILES
+    )
+    if profile is not None:
+        files = files.plus(profile.rules(workspace))
+        configured = profile.policy(workspace) if profile.decides else configured
+    accepts = "permissions.filesystem" in accepted_lacks(layers)
     return Config(
         home=layers.home,
         cwd=layers.cwd,
@@ -233,9 +260,9 @@ def _config(layers: Layers) -> Config:
         compact_prompt=_text(layers, values, "experimental_compact_prompt_file", "compact_prompt"),
         approval_policy=_approval(values.get("approval_policy")),
         sandbox_mode=sandbox_mode,
-        sandbox_workspace_write=section(
-            SandboxPolicy, "sandbox_workspace_write", mode="workspace-write", is_final=False
-        ),
+        sandbox_workspace_write=configured,
+        permission_profile=profile,
+        files=replace(files, may_be_unenforced=accepts),
         sandbox_limits=section(SandboxLimits, "sandbox_limits"),
         shell_environment=section(ShellEnvironmentPolicy, "shell_environment_policy"),
         # The old switch `tools.web_search = false` still turns it off.
@@ -250,7 +277,6 @@ def _config(layers: Layers) -> Config:
         values=values,
         warnings=(
             *layers.warnings,
-            *sandbox_warnings,
             *server_warnings,
             *without_effect(values),
         ),

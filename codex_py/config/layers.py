@@ -77,6 +77,7 @@ class Layers:
     """One sentence each."""
     plugins: tuple[Plugin, ...] = ()
     """By name."""
+    user_home: Path = Path("/")
 
     def merged(self) -> dict[str, Any]:
         return merge(self.layers)
@@ -158,6 +159,7 @@ def read_layers(
         layers=tuple(layer for layer in layers if layer.values),
         warnings=tuple(reader.warnings),
         plugins=plugins.found,
+        user_home=user_home(environment),
     )
 
 

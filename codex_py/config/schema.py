@@ -93,6 +93,8 @@ KEYS: Final[Table] = {
     },
     "default_permissions": "string",
     "permissions": {"*": PERMISSION_PROFILE},
+    # Ours, not Codex's.
+    "protection": Setting({"secrets": ("deny", "allow"), "deny": ["string"]}, project=False),
     "projects": Setting({"*": {"trust_level": ("trusted", "untrusted")}}, project=False),
     # Its tools.
     "allow_login_shell": Setting("boolean", default=True),

@@ -140,9 +140,9 @@ _FILE_ACCESS: Final[Kind] = ("read", "write", "deny", "none")
 PERMISSION_PROFILE: Final[Table] = {
     "description": "string",
     "extends": "string",
-    "workspace_roots": "table",
+    "workspace_roots": {"*": "boolean"},
     "filesystem": {
-        "glob_scan_max_depth": "count",
+        "glob_scan_max_depth": "limit",
         "*": AnyOf((_FILE_ACCESS, {"*": _FILE_ACCESS})),
     },
     "network": {

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 from codex_py.errors import CodexError, ToolError, TurnSuspended
+from codex_py.protocol.file_rules import NO_RULES, FileRules
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
 
@@ -75,6 +76,10 @@ class SandboxPolicy:
     exclude_slash_tmp: bool = False
     is_final: bool = False
     """No approval and no rule lets a call leave it."""
+    files: FileRules = NO_RULES
+    """Hold in every mode, and outside of the sandbox too."""
+    profile: str = ""
+    """The permission profile that it comes from; empty if it comes from none."""
 
 
 @frozen

@@ -145,41 +145,6 @@ def test_permission_profiles_stand_for_sandbox_modes(place: Place):
     place.trusted()
     config = place.load(overrides=["default_permissions=:workspace"])
     assert (config.sandbox_mode, config.warnings) == ("workspace-write", ())
-    config = place.load(overrides=["default_permissions=mine", "permissions.mine.x=1"])
-    assert config.sandbox_policy() == SandboxPolicy()
-    assert config.warnings == (
-        "Permission profile 'mine' is not supported; the sandbox is read-only instead.",
-    )
-    with pytest.raises(ConfigError, match="`default_permissions` does not choose one"):
-        place.load(overrides=["permissions.mine.x=1"])
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "fault"),
-    [
-        ('default_permissions = "lockd"\npermissions.locked.x = 1', 1, "'lockd' is not defined"),
-        ('default_permissions = "mine"', 1, "'mine' is not defined"),
-        ('default_permissions = ":nothing"', 1, "':nothing' is not defined"),
-        (
-            'default_permissions = "a"\npermissions.a.extends = "b"',
-            2,
-            "'b' is not defined",
-        ),
-        (
-            'default_permissions = "a"\npermissions.a.extends = "b"\npermissions.b.extends = "a"',
-            3,
-            "'a' extends itself",
-        ),
-    ],
-)
-def test_a_permission_profile_that_is_not_there_is_an_error(
-    place: Place, text: str, line: int, fault: str
-):
-    # What it denies would be open.
-    path = place.user(text)
-    with pytest.raises(ConfigError) as raised:
-        place.load()
-    assert str(raised.value) == f"{path}:{line}: the permission profile {fault}"
 
 
 def test_every_approval_policy_is_accepted(place: Place):

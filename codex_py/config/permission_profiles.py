@@ -1,0 +1,272 @@
+"""Permission profiles: `[permissions.NAME]` and `default_permissions`, with the keys and the precedence of Codex 0.169.
+
+Other than there, `sandbox_mode` of a stronger layer changes what may be written, and leaves what is denied; an unknown
+special name stops the start, and `{a,b}` in a pattern means either.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
+
+from codex_py.config.layers import Layers
+from codex_py.errors import ConfigError
+from codex_py.protocol.approval import SandboxMode, SandboxPolicy
+from codex_py.protocol.file_rules import Access, FileRules
+from codex_py.protocol.frozen import frozen
+
+BUILT_IN: Final[dict[str, SandboxMode]] = {
+    ":read-only": "read-only",
+    ":workspace": "workspace-write",
+    ":danger-full-access": "danger-full-access",
+}
+"""The built-in values of `default_permissions`, which generalise the sandbox modes."""
+_ROOTS: Final = ":workspace_roots"
+_SPECIAL: Final = {_ROOTS, ":root", ":minimal", ":tmpdir", ":slash_tmp"}
+_TABLES: Final = {"description", "extends", "workspace_roots", "filesystem", "network"}
+_MAGIC: Final = re.compile(r"[*?\[]|\{[^{}]*,[^{}]*\}")
+_BRACES: Final = re.compile(r"\{([^{}]*,[^{}]*)\}")
+SECRETS: Final = (
+    *("**/.env*", "*.pem", "*/*.pem", "*/*/*.pem", "~/.ssh"),
+    *("**/id_rsa*", "**/id_dsa*", "**/id_ecdsa*", "**/id_ed25519*"),
+)
+"""Denied by `protection.secrets`. Certificates of installed packages lie deeper than three folders."""
+
+_Entries = dict[tuple[str, str], Access]
+"""Access by base and name: a special name and a name below it, or nothing and a path."""
+
+
+@frozen(kw_only=True)
+class PermissionProfile:
+    """A profile with all that it inherits."""
+
+    name: str
+    entries: tuple[tuple[tuple[str, str], Access], ...] = ()
+    roots: tuple[Path, ...] = ()
+    """Workspace roots besides the working directory."""
+    scan_depth: int | None = None
+    network: bool = False
+    user_home: Path = Path("/")
+    decides: bool = True
+    """False: a stronger `sandbox_mode` says what may be written, and only the rest of it holds."""
+
+    @property
+    def reads_all(self) -> bool:
+        return dict(self.entries).get((":root", ".")) in {"read", "write"}
+
+    @property
+    def writes_roots(self) -> bool:
+        return dict(self.entries).get((_ROOTS, ".")) == "write"
+
+    @property
+    def mode(self) -> SandboxMode:
+        return "workspace-write" if "write" in dict(self.entries).values() else "read-only"
+
+    def rules(self, roots: Iterable[Path]) -> FileRules:
+        """What it denies, and what is read-only or open below that. `roots`: the workspace roots."""
+        found = FileRules(scan_depth=self.scan_depth)
+        for (base, name), access in self.entries:
+            if base in {"", _ROOTS}:
+                found = found.plus(_rule(name, access, roots, self.user_home))
+        return found
+
+    def policy(self, roots: Sequence[Path]) -> SandboxPolicy:
+        """What it lets commands write, without its rules."""
+        entries = dict(self.entries)
+        writable = list(roots) if self.writes_roots else []
+        for (base, name), access in self.entries:
+            if access == "write" and base in {"", _ROOTS} and name != ".":
+                writable += (path for path, _ in _rule(name, access, roots, self.user_home).entries)
+        if entries.get((":root", ".")) == "write":
+            writable.append(Path("/"))
+        return SandboxPolicy(
+            "workspace-write",
+            tuple(dict.fromkeys(writable)),
+            self.network,
+            exclude_tmpdir_env_var=entries.get((":tmpdir", ".")) != "write",
+            exclude_slash_tmp=entries.get((":slash_tmp", ".")) != "write",
+        )
+
+
+def chosen_permissions(layers: Layers) -> tuple[SandboxMode | None, PermissionProfile | None]:
+    """The sandbox mode, None if nothing sets one, and the profile; None if none is chosen, or a built-in one.
+
+    Raises:
+        ConfigError: profiles are defined but none is chosen, or the chosen one or one that it extends has a mistake.
+            Without the error, what the profile denies would be allowed.
+    """
+    values = layers.merged()
+    name, decides = chosen_profile(layers)
+    mode = None if decides else values.get("sandbox_mode")
+    if name is None:
+        if mode is None and values.get("permissions"):
+            raise ConfigError(
+                "config defines `[permissions]` profiles but does not set `default_permissions`",
+                key=("permissions",),
+            )
+        return mode, None
+    if name in BUILT_IN:
+        return (BUILT_IN[name] if decides else mode), None
+    profile = _resolved(name, layers, decides=decides)
+    return (profile.mode if decides else mode), profile
+
+
+def chosen_profile(layers: Layers) -> tuple[str | None, bool]:
+    """The chosen profile, and whether it decides what may be written: in one layer it wins over `sandbox_mode`."""
+    decides = True
+    for layer in layers.layers:
+        if "default_permissions" in layer.values:
+            return layer.values["default_permissions"], decides
+        decides = decides and "sandbox_mode" not in layer.values
+    return None, False
+
+
+def profile_chain(layers: Layers) -> dict[str, Mapping[str, Any]]:
+    """The table of the chosen profile and of each that it extends, by name, the chosen one first."""
+    profiles = layers.merged().get("permissions", {})
+    chain: dict[str, Mapping[str, Any]] = {}
+    name, _ = chosen_profile(layers)
+    fault, key = "default_permissions refers to", ("default_permissions",)
+    while name is not None and (name not in BUILT_IN or chain):
+        if name == ":danger-full-access":
+            raise ConfigError(f"{fault.replace('extends', 'cannot extend')} {name!r}", key=key)
+        if name in BUILT_IN:
+            break
+        if name in chain:
+            circle = " -> ".join((*chain, name))
+            raise ConfigError(f"permissions profile inheritance cycle detected: {circle}", key=key)
+        if name not in profiles:
+            raise ConfigError(f"{fault} undefined profile `{name}`", key=key)
+        chain[name] = profiles[name]
+        fault, key = f"permissions profile `{name}` extends", ("permissions", name, "extends")
+        name = chain[name].get("extends")
+    return chain
+
+
+def protection_rules(layers: Layers, roots: Sequence[Path]) -> FileRules:
+    """The rules of `[protection]`; what the layers deny adds up."""
+    found = FileRules()
+    for layer in layers.layers:
+        denied: Sequence[str] = layer.values.get("protection", {}).get("deny", ())
+        for pattern in denied:
+            _check(pattern, "deny", ("protection", "deny"), below=_is_relative(pattern))
+            found = found.plus(_rule(pattern, "deny", roots, layers.user_home))
+    if layers.merged().get("protection", {}).get("secrets") == "deny":
+        for pattern in SECRETS:
+            found = found.plus(_rule(pattern, "deny", roots, layers.user_home))
+    return found
+
+
+def _resolved(name: str, layers: Layers, *, decides: bool) -> PermissionProfile:
+    entries: _Entries = {}
+    chain = profile_chain(layers)
+    inherited = list(chain.values())[-1].get("extends")
+    if inherited in BUILT_IN:
+        entries[":root", "."] = "read"
+    if inherited == ":workspace":
+        for base in (_ROOTS, ":tmpdir", ":slash_tmp"):
+            entries[base, "."] = "write"
+    roots: dict[str, bool] = {}
+    network, depth = False, None
+    for each, table in reversed(chain.items()):
+        key = ("permissions", each)
+        for unknown in table.keys() - _TABLES:
+            raise ConfigError(
+                f"unknown table `{unknown}` in a permissions profile", key=(*key, unknown)
+            )
+        for root, is_root in table.get("workspace_roots", {}).items():
+            _check(root, "read", (*key, "workspace_roots", root), below=False)
+            roots[root] = is_root
+        filesystem = {**table.get("filesystem", {})}
+        depth = filesystem.pop("glob_scan_max_depth", depth)
+        entries |= _entries(filesystem, (*key, "filesystem"))
+        network = table.get("network", {}).get("enabled", network)
+    return PermissionProfile(
+        name=name,
+        entries=tuple(entries.items()),
+        roots=tuple(_path(root, layers.user_home) for root, is_root in roots.items() if is_root),
+        scan_depth=depth,
+        network=network,
+        user_home=layers.user_home,
+        decides=decides,
+    )
+
+
+def _entries(filesystem: Mapping[str, Any], key: tuple[str, ...]) -> _Entries:
+    entries: _Entries = {}
+    for base, value in filesystem.items():
+        is_table = isinstance(value, dict)
+        below = cast("dict[str, str]", value if is_table else {".": value})
+        for name, word in below.items():
+            here = (*key, base, name) if is_table else (*key, base)
+            access: Access = "deny" if word == "none" else cast("Access", word)
+            if base.startswith(":") and base not in _SPECIAL:
+                text = f"Configured filesystem path `{base}` is not recognized"
+                raise ConfigError(text, key=here)
+            if base.startswith(":") and base != _ROOTS and (access == "deny" or name != "."):
+                raise ConfigError(f"`{base}` cannot be denied; name the folder itself", key=here)
+            _check(name, access, here, below=True)
+            if not base.startswith(":"):
+                _check(base, access, here, below=False)
+                path = base.rstrip("/") if name == "." else f"{base.rstrip('/')}/{name}"
+                entries["", path or "/"] = access
+            else:
+                stem = name.rstrip("/")
+                entries[base, stem if access == "deny" else stem.removesuffix("/**")] = access
+    return entries
+
+
+def _check(name: str, access: str, key: tuple[str, ...], *, below: bool) -> None:
+    """Refuse a name that no entry can have. `below`: it is one below a folder."""
+    parts = name.rstrip("/").split("/")
+    if below and name != "." and not {"", ".", ".."}.isdisjoint(parts):
+        text = (
+            f"filesystem subpath `{name}` must be a descendant path without `.` or `..` components"
+        )
+        raise ConfigError(text, key=key)
+    if not below and (_is_relative(name) or not {".", ".."}.isdisjoint(parts)):
+        text = f"filesystem path `{name}` must be absolute, use `~/...`, or start with `:`"
+        raise ConfigError(text, key=key)
+    if access != "deny" and _MAGIC.search(name.removesuffix("/**")):
+        text = (
+            f"filesystem glob path `{name}` only supports `deny` access; use an exact path or trailing"
+            " `/**` for `read` or `write`"
+        )
+        raise ConfigError(text, key=key)
+
+
+def _is_relative(name: str) -> bool:
+    return not (name.startswith(("/", "~/")) or name == "~")
+
+
+def _path(name: str, user_home: Path) -> Path:
+    return user_home / name[2:] if name.startswith("~") else Path(name)
+
+
+def _rule(name: str, access: Access, roots: Iterable[Path], user_home: Path) -> FileRules:
+    """The rule of an entry; a relative name means one below each root."""
+    if access != "deny":
+        name = name.removesuffix("/**") or "/"
+    if _is_relative(name):
+        places = [(root, name) for root in roots]
+    else:
+        found = _MAGIC.search(name)
+        # The folder is without a wildcard.
+        cut = len(name) if found is None else name.rfind("/", 0, found.start()) + 1
+        places = [(_path(name[:cut] or "/", user_home), name[cut:])]
+    if _MAGIC.search(name) is None:
+        paths = (Path(os.path.normpath(folder / rest)) for folder, rest in places)
+        return FileRules(tuple((path, access) for path in dict.fromkeys(paths)))
+    return FileRules(
+        globs=tuple((folder, each) for folder, rest in places for each in _either(rest))
+    )
+
+
+def _either(pattern: str) -> Iterator[str]:
+    """The patterns that one with `{a,b}` in it stands for."""
+    if (found := _BRACES.search(pattern)) is None:
+        yield pattern
+        return
+    for choice in found[1].split(","):
+        yield from _either(f"{pattern[: found.start()]}{choice}{pattern[found.end() :]}")

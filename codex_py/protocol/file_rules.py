@@ -1,0 +1,82 @@
+"""The files that a session may read and write, as permission profiles and other settings say. LIGHT."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from codex_py.protocol.frozen import frozen
+
+Access: TypeAlias = Literal["read", "write", "deny"]
+
+
+@frozen
+class FileRules:
+    """Denials, and what is read-only or open again below them. `Denials` applies them to the file system.
+
+    Of the entries, the one that lies deepest decides; a denying glob wins over every entry.
+    """
+
+    entries: tuple[tuple[Path, Access], ...] = ()
+    """Absolute paths, each once. Each holds for all that is in it."""
+    globs: tuple[tuple[Path, str], ...] = ()
+    """Patterns of denied files and folders below an absolute one: `*`, `?`, `[a-z]`, and `**` for any number of
+    folders."""
+    scan_depth: int | None = None
+    """How many folders deep `**` looks for matches before a command runs; None: without limit."""
+    may_be_unenforced: bool = False
+    """Commands also run where no sandbox backend can deny reading."""
+
+    @property
+    def denied(self) -> tuple[Path, ...]:
+        return tuple(path for path, access in self.entries if access == "deny")
+
+    @property
+    def denies(self) -> bool:
+        return bool(self.globs or self.denied)
+
+    def plus(self, other: "FileRules") -> "FileRules":
+        """Both together; where they disagree about one path, it is denied."""
+        entries = dict(self.entries)
+        for path, access in other.entries:
+            entries[path] = "deny" if "deny" in (access, entries.get(path)) else access
+        globs = tuple(dict.fromkeys((*self.globs, *other.globs)))
+        depth = other.scan_depth if self.scan_depth is None else self.scan_depth
+        return replace(self, entries=tuple(entries.items()), globs=globs, scan_depth=depth)
+
+    def denying(
+        self, paths: Iterable[Path] = (), globs: Iterable[tuple[Path, str]] = ()
+    ) -> "FileRules":
+        """Deny more. Nothing of `paths` stays open, as another entry might have it."""
+        closed = dict.fromkeys(paths)
+        kept = [
+            entry
+            for entry in self.entries
+            if closed.keys().isdisjoint((entry[0], *entry[0].parents))
+        ]
+        return replace(
+            self,
+            entries=(*kept, *dict.fromkeys(closed, "deny").items()),
+            globs=tuple(dict.fromkeys((*self.globs, *globs))),
+        )
+
+    def copied(self, source: Path, target: Path) -> "FileRules":
+        """Deny in a copy of a folder what is denied in the folder."""
+        entries: dict[Path, Access] = {
+            target / path.relative_to(source): access
+            for path, access in self.entries
+            if path.is_relative_to(source)
+        }
+        globs = [
+            (
+                target / folder.relative_to(source) if folder.is_relative_to(source) else target,
+                pattern,
+            )
+            for folder, pattern in self.globs
+            if folder.is_relative_to(source)
+            or (source.is_relative_to(folder) and pattern.startswith("**/"))
+        ]
+        return self.plus(FileRules(tuple(entries.items()), tuple(globs)))
+
+
+NO_RULES = FileRules()
