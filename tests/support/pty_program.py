@@ -162,6 +162,12 @@ class PtyProgram:
         while self._read(quiet_s):
             pass
 
+    def read_for(self, seconds: float) -> None:
+        """Take in what is written within the time, however much it is."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            self._read(left)
+
     def wait(self, timeout_s: float = _DEADLINE_S) -> int:
         """The exit code; what is written until then is read."""
         deadline = time.monotonic() + timeout_s
