@@ -77,6 +77,10 @@ class SessionTools:
         """Kill all running commands, also those in the background. Returns their number."""
         return 0 if self._loaded is None else self._loaded.processes.kill_running()
 
+    def let_commands_go(self) -> int:
+        """Have the calls answered whose commands run, which go on in the background. Returns their number."""
+        return 0 if self._loaded is None else self._loaded.processes.let_go()
+
     @property
     def has_rules(self) -> bool:
         """True if a rule may let a command leave the sandbox."""

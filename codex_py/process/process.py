@@ -51,6 +51,13 @@ class Process:
         self.started_at = time.monotonic()
         self.duration_s = 0.0
         self.finished = asyncio.Event()
+        self.on_kept: Callable[[], None] = lambda: None
+        """Called when it gets a session id: it goes on in the background."""
+        self.was_let_go = False
+        self.was_killed = False
+        """By us, with no exit code that says why."""
+        self._woken = asyncio.Event()
+        self._waiting = 0
         self._output: int | None = output
         self._terminal = terminal
         self._on_output = on_output
@@ -76,8 +83,22 @@ class Process:
         return self._output is not None
 
     async def wait(self, timeout_s: float) -> bool:
-        """Wait until it is finished; False if it is not in time."""
-        return await is_set_within(self.finished, timeout_s)
+        """Wait until it is finished, or let go; False if it is not finished in time."""
+        self._waiting += 1
+        try:
+            if not self.finished.is_set():
+                await is_set_within(self._woken, timeout_s)
+            return self.finished.is_set()
+        finally:
+            self._waiting -= 1
+            self._woken.clear()
+
+    def let_go(self) -> bool:
+        """End the waiting for it; True if somebody waited."""
+        if self._waiting:
+            self.was_let_go = True
+            self._woken.set()
+        return bool(self._waiting)
 
     def take_output(self) -> HeadTailBuffer:
         """The output since the last call. An incomplete character is left for the next."""
@@ -116,6 +137,7 @@ class Process:
         """
         if not self.finished.is_set():
             self._exit_code_if_killed = exit_code
+            self.was_killed = exit_code is None
             self.child.kill()
 
     async def stop(self, *, exit_code: int | None = None) -> None:
@@ -186,6 +208,7 @@ class Process:
             self.exit_code = self._exit_code_if_killed
         self.duration_s = time.monotonic() - self.started_at
         self.finished.set()
+        self._woken.set()
         self._on_finished(self)
 
     def _read_last(self) -> None:

@@ -88,7 +88,7 @@ class ProcessSessions:
         return process
 
     def keep(self, process: Process) -> int:
-        """Give the process a session id. If there are too many sessions, an old one is forgotten.
+        """Give the process a session id: it goes on in the background. If there are too many, an old one is forgotten.
 
         That is the least recently used of the finished ones, or else of all.
         """
@@ -98,6 +98,7 @@ class ProcessSessions:
         while (session_id := random.randrange(1_000, 100_000)) in self._sessions:
             pass
         self._sessions[session_id] = process
+        process.on_kept()
         return session_id
 
     def find(self, session_id: int) -> Process | None:
@@ -110,6 +111,10 @@ class ProcessSessions:
         """Drop a session, and kill what still runs in it."""
         if (process := self._sessions.pop(session_id, None)) is not None:
             process.kill()
+
+    def let_go(self) -> int:
+        """End the waiting for every command: they go on in the background. Returns their number."""
+        return sum(process.let_go() for process in self._running)
 
     def kill_running(self) -> int:
         """Kill every running command; returns their number. Others may be started."""

@@ -42,6 +42,8 @@ class CommandExecution(_Item):
     status: Status | Literal["declined"] = "in_progress"
     cwd: str = field(default="", metadata={"json": False})
     duration_ms: int | None = field(default=None, metadata={"json": False})
+    was_stopped: bool = field(default=False, metadata={"json": False})
+    """It was killed, by the user as a rule."""
 
 
 @frozen(kw_only=True)

@@ -153,6 +153,13 @@ class CommandOutputDelta(_LiveOnly):
 
 
 @frozen
+class CommandInBackground(_LiveOnly):
+    """The call that started the command is answered, and the command goes on."""
+
+    item_id: str
+
+
+@frozen
 class McpToolCallProgress(_LiveOnly):
     """The progress of a call, as its server reports it."""
 
@@ -253,6 +260,7 @@ Event: TypeAlias = (
     | MessageDelta
     | ReasoningSummaryDelta
     | CommandOutputDelta
+    | CommandInBackground
     | McpToolCallProgress
     | CallDenied
     | HookProgress

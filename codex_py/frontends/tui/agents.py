@@ -1,6 +1,6 @@
 """What the terminal knows of subagents: a row for each, and the conversation of one while it goes on."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from codex_py.streams.terminal import printable
 
 _MOST_SHOWN = 1_000
 """Characters of the last that an agent said."""
+_MOST_WORKING = 4
 _MOST_ROWS = 20_000
 """Of a transcript; earlier ones are in the session file."""
 _HINT = "arrows and pages scroll, s stops it, Esc goes back"
@@ -54,11 +55,35 @@ class AgentNews:
         if self.reader is not None:
             self.reader(event)
 
+    @property
+    def doing(self) -> str:
+        """The last, on one line that is safe for a terminal."""
+        return " ".join(printable(self.last[:_MOST_SHOWN]).split())
+
+
+def working_rows(
+    agents: Mapping[str, AgentNews], names: Mapping[str, str], columns: int
+) -> list[Fragments]:
+    """A row for each agent that works, with what it does; `names` by thread id."""
+    working = [(names.get(each, "agent"), news) for each, news in agents.items() if news.is_working]
+    rows: list[Fragments] = [
+        shortened(
+            [
+                ("class:accent", f"  {printable(name)}  "),
+                ("class:quiet", news.doing or "thinks"),
+            ],
+            columns,
+        )
+        for name, news in working[:_MOST_WORKING]
+    ]
+    if (hidden := len(working) - _MOST_WORKING) > 0:
+        rows.append([("class:quiet", f"  … +{hidden} at work (/agents)")])
+    return [[], *rows] if rows else []
+
 
 def agent_row(agent: Child, news: AgentNews) -> Option[Child]:
     def note() -> str:
-        last = " ".join(printable(news.last[:_MOST_SHOWN]).split())
-        parts = [agent.state.status.replace("_", " "), f"{news.tokens:,} tokens", last]
+        parts = [agent.state.status.replace("_", " "), f"{news.tokens:,} tokens", news.doing]
         return ", ".join(filter(None, parts))
 
     return Option(_name(agent), agent, note=note)

@@ -44,6 +44,7 @@ SHORTCUTS: Final = (
     ("Ctrl-R", "search earlier prompts"),
     ("Ctrl-G", "write in $EDITOR"),
     ("Ctrl-V", "paste an image"),
+    ("Ctrl-B", "put the command that runs into the background"),
     ("Ctrl-T", "look at all of the conversation"),
     ("Ctrl-L", "begin at the top of the screen"),
     ("Alt-Up, Shift-Left", "take back what is queued"),
@@ -78,6 +79,8 @@ def program_keys(surface: Surface) -> KeyBindings:
     can_list = can_insert & is_empty
     can_answer = composing & announced & ~completing
     bind(keys, "c-t", lambda _: surface.half().run_command("transcript"), composing)
+    at_start = Condition(lambda: composer.buffer.cursor_position == 0)
+    bind(keys, "c-b", lambda _: surface.half().run_command("background"), composing & at_start)
     bind(keys, "s-tab", lambda _: surface.half().run_command("plan"), composing)
     bind(keys, "?", lambda _: surface.half().run_command("keymap"), can_list)
     # Before the composer's own: a question waits until the user has stopped writing.

@@ -84,7 +84,6 @@ class Loaded:
         self._faults: set[str] = set()
         self._find_commands()
         self._context = CommandContext(surface, self._conversation, self._transcript, self._shell)
-        self.live = self._transcript.live
         if prompt := launch.target.prompt:
             # As it is, even if it looks like a command.
             surface.composer.history.add(prompt, "")
@@ -92,6 +91,10 @@ class Loaded:
             self._conversation.send(Submission(labels + prompt, launch.images))
         elif launch.images:
             surface.composer.attach(launch.images)
+
+    def live(self, width: int, max_rows: int) -> list[Fragments]:
+        agents = self._conversation.progress.agent_rows(width)
+        return [*self._transcript.live(width, max_rows - len(agents)), *agents]
 
     def _find_commands(self) -> None:
         prompts = find_custom_prompts(self._conversation.config, self._surface.launch.environment)

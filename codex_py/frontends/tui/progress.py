@@ -15,10 +15,11 @@ from codex_py.app.session import Session
 from codex_py.app.thread import thread_items
 from codex_py.config.config import Config
 from codex_py.errors import ConfigError, SessionError
-from codex_py.frontends.tui.agents import AgentNews
+from codex_py.frontends.tui.agents import AgentNews, working_rows
 from codex_py.frontends.tui.cells.item import user_cell
 from codex_py.frontends.tui.cells.layout import one_line
 from codex_py.frontends.tui.composer import Submission
+from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol import event_items, events
@@ -126,6 +127,11 @@ class Progress:
         # Whoever opened one without a name, as a review does, tells of its failure.
         if agents is not None and (name := agents.family.names.get(thread_id)) is not None:
             self._transcript.notice(f"{name} failed: {error.message}", "error")
+
+    def agent_rows(self, columns: int) -> list[Fragments]:
+        session = self._session()
+        agents = None if session is None or not self._status.agents else session.feature(SubAgents)
+        return [] if agents is None else working_rows(self.agents, agents.family.names, columns)
 
     def _hook(self, event: events.HookProgress) -> None:
         hooks, said = self._status.hooks, one_line(event.message or f"hook: {event.event}", 100)

@@ -34,9 +34,11 @@ from codex_py.version import __version__
 _DRAIN_S = 1.0
 _LEAST_ROWS = 3
 """Of what is under way, however low the screen is."""
+_BESIDE_TEXT = 4
 _OTHER_ROWS = 9
 """Rows of the rest, as a rule."""
-_QUEUED = "  (after the turn; Alt-Up takes it back)"
+_STEERED = "  After the next step:"
+_QUEUED = "  After the turn (Alt-Up takes the last one back):"
 
 
 def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
@@ -186,10 +188,12 @@ def _live(surface: Surface) -> Fragments:
         lines += surface.loaded.live(screen.width, most)
     if working := surface.status.working(theme, screen.width):
         lines += [[], working]
-    for submissions, note in ((outbox.steered, ""), (outbox.queue, _QUEUED)):
+    for submissions, heading in ((outbox.steered, _STEERED), (outbox.queue, _QUEUED)):
+        if submissions:
+            lines.append([("class:quiet", heading)])
         for each in submissions:
-            text = printable(each.text.splitlines()[0])
-            lines.append([("class:quiet", f"  {theme.sign(PROMPT)} {text}{note}")])
+            text = fit(printable(each.text.splitlines()[0]), screen.width - _BESIDE_TEXT)
+            lines.append([("class:quiet", f"  {theme.sign(PROMPT)} {text}")])
     lines.append([])
     if (left := _rows_beside_panel(surface)) is not None:
         return joined(lines[max(0, len(lines) - left) :])

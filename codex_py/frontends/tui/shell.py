@@ -75,6 +75,7 @@ class UserShell:
                 exit_code=process.exit_code,
                 status="failed" if process.exit_code else "completed",
                 duration_ms=round(process.duration_s * 1000),
+                was_stopped=process.was_killed,
             )
             self._sink(events.ItemCompleted(done))
             tell(_told(command, output, process))

@@ -167,7 +167,8 @@ class Status:
         silent_s = int(time.monotonic() - self.heard_at)
         is_silent = not self.is_calling and silent_s >= _SILENT_S
         silence = f"nothing received for {duration(silent_s)}" * is_silent
-        facts = [age, self.known.get("turn-usage", ""), silence, "esc to interrupt"]
+        away = "ctrl-b: background" * bool(self.is_calling and self.commands)
+        facts = [age, self.known.get("turn-usage", ""), silence, away, "esc to interrupt"]
         told = f" {dot} ".join(filter(None, facts))
         if len(told) + len(agents) + _NARROW > columns:
             told = f" {dot} ".join([age, *facts[-1:]])

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.rule import Rule
 
 from codex_py.frontends.tui.blocks import Block, Blocks
-from codex_py.frontends.tui.cells.command import explored, explored_cell
+from codex_py.frontends.tui.cells.command import background_cell, explored, explored_cell
 from codex_py.frontends.tui.cells.item import (
     block_cell,
     denied_cell,
@@ -17,8 +17,10 @@ from codex_py.frontends.tui.cells.item import (
     item_cell,
     live_cell,
     note_cell,
+    pinned_plan_cell,
     reason_cell,
     reasoning_cell,
+    steered_cell,
     thought_cell,
     worked_cell,
 )
@@ -30,13 +32,16 @@ from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import DENIALS
 from codex_py.streams.terminal import aligned
 
-_OUTPUT_KEPT = 4_000
+_OUTPUT_KEPT = 64_000
 """Characters of the output of a running command."""
 _THOUGHT_KEPT = 2_000
 _THOUGHT_ROWS = 4
 """Of what the model is thinking, while it does."""
 _TAIL_ROWS = 5
 """Of the output of one running command; several at once share them."""
+_LEAST_PLAN_ROWS = 2
+_PART_FOR_PLAN = 3
+"""Of the rows of what may still change; a longer plan is folded."""
 _REPLAYED_ITEMS = 300
 _REPLAYED_CHARACTERS = 200_000
 """Of an earlier conversation, this much is shown of its end."""
@@ -58,6 +63,8 @@ class _Running:
     began: float
     output: str = ""
     """The end of what it has printed, or the last message on its progress."""
+    since: str = ""
+    """The time of day; empty unless it goes on in the background."""
 
 
 class Transcript:
@@ -94,6 +101,8 @@ class Transcript:
         """Of the reasoning."""
         self._thought_since = 0.0
         self._running: dict[str, _Running] = {}
+        self._plan: event_items.TodoList | None = None
+        """Of the running turn."""
         self._turn_began: float | None = None
         self._drawn: tuple[tuple[int, int, int, Theme], list[Fragments]] | None = None
         """The rows of the last frame, with what they depend on: width, height, the second, the theme."""
@@ -106,12 +115,13 @@ class Transcript:
                 self._print_blocks(self._answer.blocks.take())
             case events.ReasoningSummaryDelta(delta, part):
                 self._think(delta, part)
-            case events.CommandOutputDelta(item_id, delta):
-                if running := self._running.get(item_id):
-                    running.output = (running.output + delta)[-_OUTPUT_KEPT:]
-            case events.McpToolCallProgress(item_id, message):
-                if running := self._running.get(item_id):
-                    running.output = message[:_OUTPUT_KEPT]
+            case (
+                events.CommandOutputDelta()
+                | events.CommandInBackground()
+                | events.McpToolCallProgress()
+            ):
+                if running := self._running.get(event.item_id):
+                    self._go_on(running, event)
             case events.ItemStarted(item) | events.ItemUpdated(item):
                 self._start(item)
             case events.ItemCompleted(item) if not _has_been_told(item):
@@ -134,7 +144,11 @@ class Transcript:
 
     @property
     def is_calling(self) -> bool:
-        return bool(self._running)
+        return not all(each.since for each in self._running.values())
+
+    def output_of(self, item_id: str) -> str:
+        """The end of what a command that runs has printed."""
+        return running.output if (running := self._running.get(item_id)) else ""
 
     def greet(self, text: str) -> None:
         """Show who answers, and how to begin, below the name of the program."""
@@ -162,13 +176,12 @@ class Transcript:
             size += len(item.text) if isinstance(item, event_items.AgentMessage) else 1_000
         if first:
             self.notice(f"{first} earlier items are not shown")
-        for item in items[first:]:
-            if isinstance(item, event_items.TodoList):
-                self._show(item)
-            else:
-                self._complete(item)
-                if reason := _refusal(item):
-                    self._deny("", reason)
+        for n, item in enumerate(items[first:], first):
+            if isinstance(item, event_items.TodoList) and _is_renewed(items[n + 1 :]):
+                continue
+            self._complete(item)
+            if reason := _refusal(item):
+                self._deny("", reason)
         self._redraw()
 
     def print(self, cell: RenderableType, *, space: bool = True) -> None:
@@ -186,7 +199,8 @@ class Transcript:
         return self._drawn[1]
 
     def _live_rows(self, width: int, max_rows: int) -> list[Fragments]:
-        running = self._running_rows(width, max_rows)
+        plan = self._plan_rows(width, max_rows)
+        running = [*self._running_rows(width, max_rows - len(plan)), *plan]
         room = max_rows - len(running)
         rows: list[Fragments] = []
         if self._show_reasoning and self._reasoning.strip():
@@ -205,9 +219,14 @@ class Transcript:
         tail = _TAIL_ROWS // max(1, len(self._running))
         rows: list[Fragments] = []
         heads: list[Fragments] = []
-        for each in self._running.values():
+        # What the model waits for comes first.
+        for each in sorted(self._running.values(), key=lambda each: bool(each.since)):
             age = self._clock() - each.began
-            cell = live_cell(each.item, each.output, age, self.renderer.theme, tail=tail)
+            theme = self.renderer.theme
+            if each.since and isinstance(each.item, event_items.CommandExecution):
+                cell = background_cell(each.item, each.output, each.since, theme)
+            else:
+                cell = live_cell(each.item, each.output, age, theme, tail=tail)
             if cell is not None:
                 cell_rows = self.renderer.fragments(cell, width)
                 rows += [[], *cell_rows]
@@ -220,14 +239,34 @@ class Transcript:
         more: Fragments = [("class:quiet", f"  … +{hidden} running")]
         return ([[], *heads] if hidden <= 1 else [[], *heads[:room], more])[:max_rows]
 
+    def _plan_rows(self, width: int, max_rows: int) -> list[Fragments]:
+        """The plan of this turn; on a low screen, the steps around the one in progress."""
+        if self._plan is None:
+            return []
+        most = max(_LEAST_PLAN_ROWS, max_rows // _PART_FOR_PLAN)
+        cell = pinned_plan_cell(self._plan, most - 1)
+        return [[], *self.renderer.fragments(cell, width)][:max_rows]
+
     def _start(self, item: event_items.ThreadItem) -> None:
         if isinstance(item, event_items.TodoList):
-            # Each state of the plan is shown once; its completion is none.
-            self._show(item)
+            self._plan = item
         elif running := self._running.get(item.id):
             running.item = item
         else:
             self._running[item.id] = _Running(item, self._clock())
+
+    def _go_on(
+        self,
+        running: _Running,
+        event: events.CommandOutputDelta | events.CommandInBackground | events.McpToolCallProgress,
+    ) -> None:
+        match event:
+            case events.CommandOutputDelta(_, delta):
+                running.output = (running.output + delta)[-_OUTPUT_KEPT:]
+            case events.CommandInBackground():
+                running.since = self._now()
+            case events.McpToolCallProgress(_, message):
+                running.output = message[:_OUTPUT_KEPT]
 
     def _complete(self, item: event_items.ThreadItem) -> None:
         self._running.pop(item.id, None)
@@ -240,9 +279,11 @@ class Transcript:
                 self._end_answer()
             case event_items.ReasoningSummary():
                 self._end_thought(item.text)
-            case event_items.TodoList():
-                pass
+            case event_items.UserMessage() if self._turn_began is not None:
+                self.print(steered_cell(item.text, item.images))
             case _:
+                if isinstance(item, event_items.TodoList):
+                    self._plan = None
                 self._show(item)
 
     def _show(self, item: event_items.ThreadItem) -> None:
@@ -293,7 +334,7 @@ class Transcript:
             # Commands go on in the background, and are shown when they end.
             if isinstance(each.item, event_items.FileChange | event_items.McpToolCall):
                 self._show(replace(each.item, status="failed"))
-        self._running.clear()
+        self._running = {key: each for key, each in self._running.items() if each.since}
         worked_s = 0.0 if self._turn_began is None else self._clock() - self._turn_began
         self._turn_began = None
         if isinstance(event, events.TurnFailed):
@@ -326,6 +367,13 @@ class Transcript:
 def _has_been_told(item: event_items.ThreadItem) -> bool:
     """A refusal, which `CallDenied` tells of."""
     return isinstance(item, event_items.ErrorItem) and item.code in DENIALS
+
+
+def _is_renewed(following: Sequence[event_items.ThreadItem]) -> bool:
+    """True if the turn of a plan has a later state of it."""
+    kinds = (event_items.TodoList, event_items.UserMessage)
+    following_one = next((item for item in following if isinstance(item, kinds)), None)
+    return isinstance(following_one, event_items.TodoList)
 
 
 def _refusal(item: event_items.ThreadItem) -> str:

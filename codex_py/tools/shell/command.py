@@ -182,11 +182,12 @@ class CommandRunner:
                 exit_code=process.exit_code,
                 status="completed" if process.exit_code == 0 else "failed",
                 duration_ms=round(process.duration_s * 1000),
+                was_stopped=process.was_killed,
             )
             context.emit(events.ItemCompleted(ended))
 
         try:
-            return self.sessions.spawn(
+            process = self.sessions.spawn(
                 spawned,
                 cwd=call.cwd,
                 environment=context.environment,
@@ -205,6 +206,8 @@ class CommandRunner:
             )
             context.emit(events.ItemCompleted(failed))
             raise failure from error
+        process.on_kept = lambda: context.emit(events.CommandInBackground(item.id))
+        return process
 
 
 @dataclass(eq=False)

@@ -70,7 +70,7 @@ class ExecCommand(CommandTool):
         process = await self.runner.run(argv, params, context, yield_s, tty=params.tty)
         has_ended = process.finished.is_set()
         session_id = None if has_ended else self.runner.sessions.keep(process)
-        return _report(process, session_id, started, params.max_output_tokens, context)
+        return session_report(process, session_id, started, params.max_output_tokens, context)
 
 
 @frozen(kw_only=True)
@@ -113,7 +113,7 @@ class WriteStdin:
         if process.finished.is_set():
             self.sessions.forget(params.session_id)
             session_id = None
-        return _report(process, session_id, started, params.max_output_tokens, context)
+        return session_report(process, session_id, started, params.max_output_tokens, context)
 
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
         """Add the new output to the item of the command, and the exit code if it has ended."""
@@ -144,7 +144,7 @@ def _write(process: Process, chars: str) -> None:
         ) from error
 
 
-def _report(
+def session_report(
     process: Process,
     session_id: int | None,
     started: float,

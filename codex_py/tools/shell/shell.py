@@ -1,4 +1,5 @@
-"""`shell`, `shell_command` and `local_shell`: commands that end within the call that started them."""
+"""`shell`, `shell_command` and `local_shell`: commands that end within the call that started them, unless the user lets
+them go."""
 
 from typing import Annotated, Any, TypeAlias
 
@@ -10,6 +11,7 @@ from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import command_report, invalid_arguments
 from codex_py.tools.shell.command import CommandParams, CommandTool, Login, Workdir
+from codex_py.tools.shell.exec_command import session_report
 from codex_py.tools.truncate import truncate_middle, truncate_output
 
 # What `timeout(1)` exits with.
@@ -64,6 +66,9 @@ class _TimedCommand(CommandTool):
         wait_s = min(params.timeout_ms, _MAX_TIMEOUT_MS) / 1000
         process = await self.runner.run(argv, params, context, wait_s)
         in_time = process.finished.is_set()
+        if process.was_let_go and not in_time:
+            session_id = self.runner.sessions.keep(process)
+            return session_report(process, session_id, process.started_at, None, context)
         if not in_time:
             await process.stop(exit_code=_TIMED_OUT)
         output = process.take_output()

@@ -24,7 +24,6 @@ from codex_py.protocol.event_items import (
 from codex_py.protocol.events import (
     CallDenied,
     ErrorInfo,
-    ItemStarted,
     TurnCompleted,
     TurnFailed,
     TurnStarted,
@@ -189,8 +188,8 @@ def plan(shown: Shown) -> None:
         ),
         TodoEntry(text="Run the tests", completed=False),
     ]
-    shown.tell(ItemStarted(TodoList(id="1", items=items, explanation="The tests come last.")))
-    shown.tell(ItemStarted(TodoList(id="2", items=[])))
+    plan = TodoList(id="1", items=items, explanation="The tests come last.")
+    shown.complete(plan, TodoList(id="2", items=[]))
 
 
 def calls(shown: Shown) -> None:

@@ -100,11 +100,47 @@ def test_what_goes_on_in_the_background_is_listed_and_stopped(start: Start) -> N
         program.wait_for("1 command running in the background")
         program.type("/ps")
         program.press("enter")
-        program.wait_for("s  sleep 418")
+        program.wait_for("> sleep 418")
+        program.wait_for("(no output yet)")
+        program.press("esc")
+        program.wait_for("Ask codex-py")
         program.type("/stop")
         program.press("enter")
         program.wait_for("Stopped 1 command.")
+        program.wait_for("• Ran sleep 418 · stopped")
         program.wait_until(lambda: "in the background" not in program.text)
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(60, 16), (80, 24), (140, 40)])
+def test_the_command_that_runs_goes_to_the_background(
+    start: Start, columns: int, rows: int
+) -> None:
+    call = {"cmd": "echo ready; sleep 418", "yield_time_ms": 30000}
+    replies = [
+        [*ev_function_call("call_1", "exec_command", call), ev_completed()],
+        [*ev_message("It runs."), ev_completed()],
+    ]
+    with ScriptedServer(replies) as server:
+        program = start(server, *FREE, "Run it.", columns=columns, rows=rows)
+        program.wait_for("ready")
+        program.type("a draft")
+        program.wait_for("a draft")
+        # There it moves the cursor.
+        program.press("c-b")
+        program.settle()
+        assert len(server.requests) == 1
+        program.press("c-c")
+        program.wait_for("Ask codex-py")
+        program.press("c-b")
+        program.wait_for("It runs.")
+        program.wait_for("• In the background echo ready; sleep 418 · since")
+        program.press("c-b")
+        program.wait_for("the agent waits for no command")
+        assert "Process running with session ID" in str(server.requests[1].body["input"])
+        program.type("/stop")
+        program.press("enter")
+        program.wait_for("stopped")
+        program.wait_until(lambda: "In the background" not in program.text)
 
 
 def test_an_export_has_what_was_said_before_and_since(start: Start, place: Workplace) -> None:

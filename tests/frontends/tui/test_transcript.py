@@ -17,6 +17,7 @@ from codex_py.protocol.event_items import (
     UserMessage,
 )
 from codex_py.protocol.events import (
+    CommandInBackground,
     CommandOutputDelta,
     ErrorInfo,
     ItemCompleted,
@@ -171,15 +172,64 @@ def test_a_command_that_goes_on_after_the_turn_is_shown_when_it_ends() -> None:
     assert shown.lines == ["• Ran serve", "  └ listening"]
 
 
-def test_a_plan_is_printed_at_every_change_and_not_at_its_end() -> None:
+def test_a_plan_is_pinned_while_the_turn_runs_and_printed_once_at_its_end() -> None:
     def plan(completed: bool) -> TodoList:
         return TodoList(id="1", items=[TodoEntry(text="Do it", completed=completed)])
 
     shown = Shown()
-    shown.tell(ItemStarted(plan(False)), ItemUpdated(plan(True)), ItemCompleted(plan(True)))
+    shown.tell(ItemStarted(plan(False)))
+    assert shown.live() == ["", "• Plan · 0 of 1 done", "  └ □ Do it"]
+    shown.tell(ItemUpdated(plan(True)))
+    assert shown.live() == ["", "• Plan · 1 of 1 done", "  └ ✔ Do it"]
+    assert shown.text == ""
+    shown.tell(ItemCompleted(plan(True)))
+    assert shown.live() == []
+    assert shown.lines == ["• Updated Plan", "  └ ✔ Do it"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "steps"),
+    [(30, "step 4, step 5, step 6, step 7, step 8"), (12, "step 5, step 6"), (3, "step 6")],
+)
+def test_on_a_low_screen_the_pinned_plan_is_folded_around_the_step_in_progress(
+    rows: int, steps: str
+) -> None:
+    shown = Shown()
+    entries = [TodoEntry(text=f"step {n}", completed=n < 6, in_progress=n == 6) for n in range(20)]
+    shown.tell(ItemStarted(TodoList(id="1", items=entries)))
+    live = shown.live(rows)
+    assert len(live) <= max(3, rows // 3 + 1)
+    assert live[1].startswith("• Plan · 6 of 20 done · +")
+    assert steps in ", ".join(line.strip(" └✔▸□") for line in live)
+
+
+def test_what_is_in_the_background_has_a_row_until_it_ends() -> None:
+    shown = Shown()
+    item = CommandExecution(id="1", command="/bin/bash -lc 'npm run dev'")
+    shown.tell(TurnStarted(), ItemStarted(item), CommandOutputDelta("1", "one\nready\n"))
+    assert shown.transcript.is_calling
+    shown.tell(CommandInBackground("1"))
+    assert not shown.transcript.is_calling
+    row = "• In the background npm run dev · since 23:28 · ready"
+    assert shown.live() == ["", row]
+    shown.tell(TurnCompleted(Usage()))
+    assert shown.live() == ["", row]
+    assert shown.transcript.output_of("1") == "one\nready\n"
+    stopped = replace(item, status="failed", exit_code=137, was_stopped=True, duration_ms=2000)
+    shown.complete(stopped)
+    assert shown.live() == []
+    assert shown.lines[-1] == "• Ran npm run dev · stopped · 2s"
+
+
+def test_a_prompt_that_was_sent_into_the_turn_says_so() -> None:
+    shown = Shown()
+    message = UserMessage(id="1", text="And the tests?")
+    shown.complete(message)
+    shown.tell(TurnStarted())
+    shown.complete(message)
     assert shown.lines == [
-        *("• Updated Plan", "  └ □ Do it", ""),
-        *("• Updated Plan", "  └ ✔ Do it"),
+        *("\u203a And the tests?", ""),
+        *("  Sent into the turn, after a step:", "\u203a And the tests?"),
     ]
 
 

@@ -11,9 +11,16 @@ import pytest
 from codex_py.errors import ToolError
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.event_items import CommandExecution
-from codex_py.protocol.events import CommandOutputDelta, Event, ItemCompleted, ItemStarted
+from codex_py.protocol.events import (
+    CommandInBackground,
+    CommandOutputDelta,
+    Event,
+    ItemCompleted,
+    ItemStarted,
+)
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.shell.exec_command import ExecCommand, WriteStdin
+from codex_py.tools.shell.shell import Shell
 from tests.support.lifeline import Lifeline
 from tests.support.tool_calls import EchoSandbox, ToolCalls, tool_calls
 
@@ -156,6 +163,35 @@ def test_a_command_that_goes_on_is_polled_until_its_end(tmp_path: Path) -> None:
             assert str(gone.value) == f"write_stdin failed: Unknown process id {session_id}"
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("tool", [ExecCommand, Shell])
+def test_a_command_that_is_let_go_goes_on_as_a_session(tool: Any, tmp_path: Path) -> None:
+    line = "echo begun; read -r x <fifo; echo over"
+
+    async def main() -> None:
+        os.mkfifo(tmp_path / "fifo")
+        async with tool_calls(tmp_path) as calls:
+
+            def let_go(event: Event) -> None:
+                if isinstance(event, CommandOutputDelta):
+                    assert calls.sessions.let_go() == 1
+
+            calls.on_event = let_go
+            arguments = {"cmd": line, "yield_time_ms": 30_000}
+            if tool is Shell:
+                arguments = {"command": line, "timeout_ms": 30_000}
+            output = await calls.call(tool(calls.runner(), _BASH), **arguments)
+            assert _body(output) == "begun\n"
+            assert [type(event) for event in calls.events[-1:]] == [CommandInBackground]
+            # Nobody waits for it any more.
+            assert calls.sessions.let_go() == 0
+            (tmp_path / "fifo").write_text("x\n", encoding="utf-8")
+            write = WriteStdin(calls.sessions)
+            last = await calls.call(write, session_id=_session_id(output))
+            assert (_body(last), last.success) == ("over\n", True)
+
+    asyncio.run(asyncio.wait_for(main(), 20))
 
 
 def test_output_is_shown_live_while_the_command_runs(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ def command_cell(item: CommandExecution, theme: Theme) -> RenderableType:
     tail = Text()
     if failed:
         what = item.status if item.exit_code is None else f"exit {item.exit_code}"
+        what = "stopped" if item.was_stopped else what
         tail.append(" · ", "quiet").append(what, "error")
     if item.duration_ms is not None:
         tail.append(f" · {took(item.duration_ms)}", "quiet")
@@ -66,6 +67,18 @@ def running_cell(
         lines.no_wrap, lines.overflow = True, "ellipsis"
         parts.append(below(lines))
     return marked(*parts, style="accent")
+
+
+def background_cell(
+    item: CommandExecution, printed: str, since: str, theme: Theme
+) -> RenderableType:
+    """A command that the agent does not wait for: one row, with the last line of what it has printed."""
+    last = last_lines(printed, 1) or Text()
+    script = one_line(script_of(cut(item.command, LONGEST_SCRIPT, ""), theme.shell), 200)
+    head = Text.assemble(("In the background ", "action"), highlighted(script, "bash"))
+    head.append(f" · since {since}", "quiet").append(" · " if last else "", "quiet").append(last)
+    head.no_wrap, head.overflow = True, "ellipsis"
+    return marked(head, style="accent")
 
 
 def explored(item: CommandExecution, own_shell: str = "") -> list[tuple[str, str]]:

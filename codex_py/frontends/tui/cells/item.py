@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, cast
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.styled import Styled
 from rich.text import Text
 
@@ -21,6 +21,7 @@ from codex_py.frontends.tui.cells.layout import Band, Hanging, below, folded, ma
 from codex_py.frontends.tui.cells.markup import heading_of
 from codex_py.frontends.tui.cells.patch import change_cell, changing_cell
 from codex_py.frontends.tui.markdown import Code, Markdown
+from codex_py.frontends.tui.menu import window
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol import event_items
 from codex_py.protocol.json_fields import (
@@ -101,21 +102,42 @@ def live_cell(
 
 
 def _plan_cell(item: event_items.TodoList) -> RenderableType:
-    parts: list[RenderableType] = []
+    parts = _steps(item.items[:_MOST_STEPS])
     if item.explanation:
-        parts.append(folded(item.explanation, head=10, tail=2, style="thought"))
-    for entry in item.items[:_MOST_STEPS]:
+        parts.insert(0, folded(item.explanation, head=10, tail=2, style="thought"))
+    if (hidden := len(item.items) - _MOST_STEPS) > 0:
+        parts.append(Text(f"… +{hidden} steps", "quiet"))
+    body = below(*parts) if parts else Text("(no steps)", "quiet")
+    return marked(Text("Updated Plan", "action"), body, style="plan")
+
+
+def pinned_plan_cell(item: event_items.TodoList, most: int) -> RenderableType:
+    """The plan while it is worked on: at most so many steps, those around the first that is not done."""
+    done = sum(entry.completed for entry in item.items)
+    now = next((n for n, entry in enumerate(item.items) if not entry.completed), done)
+    shown = window(now, len(item.items), most)
+    head = Text.assemble(("Plan", "action"), (f" · {done} of {len(item.items)} done", "quiet"))
+    if (hidden := len(item.items) - len(shown)) > 0:
+        head.append(f" · +{hidden} steps", "quiet")
+    steps = [each for n in shown for each in _steps([item.items[n]], one_row=True)]
+    return marked(head, *([below(*steps)] if steps else []), style="plan")
+
+
+def _steps(
+    entries: Sequence[event_items.TodoEntry], *, one_row: bool = False
+) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    for entry in entries:
         if entry.completed:
             sign, sign_style, style = "✔", "ok", "step done"
         elif entry.in_progress:
             sign, sign_style, style = "▸", "step", "step"
         else:
             sign, sign_style, style = "□", "quiet", "quiet"
-        parts.append(Hanging(f"{sign} ", Text(one_line(entry.text, 500), style), style=sign_style))
-    if (hidden := len(item.items) - _MOST_STEPS) > 0:
-        parts.append(Text(f"… +{hidden} steps", "quiet"))
-    body = below(*parts) if parts else Text("(no steps)", "quiet")
-    return marked(Text("Updated Plan", "action"), body, style="plan")
+        text = Text(one_line(entry.text, 500), style, no_wrap=one_row)
+        text.overflow = "ellipsis" if one_row else None
+        parts.append(Hanging(f"{sign} ", text, style=sign_style))
+    return parts
 
 
 def _call_cell(item: event_items.McpToolCall | event_items.CollabToolCall) -> RenderableType:
@@ -193,6 +215,11 @@ def user_cell(text: str, images: Sequence[str] = ()) -> RenderableType:
     text = (text + pictures).strip("\n")
     body = folded(text, head=_PROMPT_HEAD, tail=_PROMPT_TAIL, style="user")
     return Band(marked(body, sign="\u203a", style="accent"), "user")
+
+
+def steered_cell(text: str, images: Sequence[str] = ()) -> RenderableType:
+    """A prompt that was sent into a running turn."""
+    return Group(Text("  Sent into the turn, after a step:", "quiet"), user_cell(text, images))
 
 
 def block_cell(block: Block, *, is_start: bool) -> RenderableType:

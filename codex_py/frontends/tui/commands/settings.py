@@ -26,6 +26,8 @@ from codex_py.rollout.details import SessionUsage, UsageRow, read_session_usage
 from codex_py.streams.terminal import aligned, printable
 from codex_py.streams.times import duration
 
+_OUTPUT_ROWS = 8
+"""Of a command that runs."""
 _THEMES = ("auto", "dark", "light")
 _FULL_ACCESS: Fragments = [
     ("bold", "Let the agent do all that you may, without asking?"),
@@ -156,18 +158,39 @@ async def _skills(context: CommandContext, _: str) -> None:
 
 
 async def _ps(context: CommandContext, _: str) -> None:
-    now = time.monotonic()
-    shell = context.surface.screen.theme.shell
-    lines = [
-        f"{duration(int(now - since)):>8}  {' '.join(script_of(command, shell).split())[:500]}"
-        for command, since in context.surface.status.commands.values()
+    now, shell = time.monotonic(), context.surface.screen.theme.shell
+    running = context.surface.status.commands
+    rows = [
+        Option(
+            printable(" ".join(script_of(command, shell).split())[:500]),
+            item_id,
+            note=duration(int(now - since)),
+        )
+        for item_id, (command, since) in running.items()
     ]
-    context.transcript.notice("\n".join(lines) or "No command is running.")
+
+    async def output(item_id: str) -> str:
+        last = context.transcript.output_of(item_id).splitlines()[-_OUTPUT_ROWS:]
+        return "\n".join(f"    {printable(line)}" for line in last) or "    (no output yet)"
+
+    if not rows:
+        context.transcript.notice("No command is running.")
+    elif picked := await context.surface.panels.show(Picker("Commands", rows, preview=output)):
+        context.transcript.notice(await output(picked))
+
+
+def _tools(context: CommandContext) -> SessionTools | None:
+    session = context.conversation.session
+    return None if session is None else session.feature(SessionTools)
+
+
+async def _background(context: CommandContext, _: str) -> None:
+    if (tools := _tools(context)) is None or not tools.let_commands_go():
+        context.surface.hints.show("the agent waits for no command")
 
 
 async def _stop(context: CommandContext, _: str) -> None:
-    session = context.conversation.session
-    tools = None if session is None else session.feature(SessionTools)
+    tools = _tools(context)
     count = int(context.shell.stop()) + (0 if tools is None else tools.stop_commands())
     done = f"Stopped {count} command{'' if count == 1 else 's'}."
     context.transcript.notice(done if count else "No command is running.")
@@ -234,7 +257,8 @@ SETTINGS = [
     Command("status", "show the settings and what was used", _status),
     Command("cost", "show what the tokens went to, and what they cost", _cost),
     Command("skills", "list the skills that a prompt can name", _skills),
-    Command("ps", "list the commands that run", _ps),
+    Command("ps", "look at the commands that run", _ps),
+    Command("background", "put the command that runs into the background", _background),
     Command("stop", "kill the commands that run", _stop),
     Command("theme", "choose colours for your background", _theme, argument="[auto|dark|light]"),
     Command("vim", "turn vi keys on or off", _vim),
