@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.app.markdown import without_code
-from codex_py.filesystem.reading import read_start, real_path
+from codex_py.filesystem.denials import denials_of
+from codex_py.filesystem.reading import Refusal, read_start, real_path
+from codex_py.protocol.file_rules import NO_RULES, FileRules
 from codex_py.protocol.frozen import frozen
 
 _NAMES: Final = ("AGENTS.override.md", "AGENTS.md")
@@ -48,6 +50,7 @@ def agents_md(
     max_bytes: int,
     root: Path | None = None,
     fallback_filenames: Sequence[str] = (),
+    rules: FileRules = NO_RULES,
 ) -> AgentsMd:
     """Collect the instructions that apply in the working directory.
 
@@ -59,12 +62,13 @@ def agents_md(
     """
     warnings: list[str] = []
     root = root or folders[0]
-    general = "" if home is None else _general(home, warnings)
+    refuses = denials_of(rules).refuses if rules.denies else None
+    general = "" if home is None else _general(home, warnings, refuses)
     documents: list[_Document] = []
     if max_bytes > 0:
         names = (*_NAMES, *fallback_filenames)
         for folder in folders:
-            files = (_read(folder / name, max_bytes, root, warnings) for name in names)
+            files = (_read(folder / name, max_bytes, root, warnings, refuses) for name in names)
             # A blank one counts, so that an empty override silences the others.
             document = next(filter(None, files), None)
             if document is not None and _decoded(document.content).strip():
@@ -78,9 +82,9 @@ def agents_md(
     return AgentsMd(text, tuple(warnings))
 
 
-def _general(home: Path, warnings: list[str]) -> str:
+def _general(home: Path, warnings: list[str], refuses: Refusal | None) -> str:
     for name in _NAMES:
-        document = _read(home / name, _MAX_GLOBAL_BYTES, None, warnings)
+        document = _read(home / name, _MAX_GLOBAL_BYTES, None, warnings, refuses)
         if document and (text := _text(document, document.content, warnings).strip()):
             return text
     return ""
@@ -109,10 +113,12 @@ def _text(document: _Document, kept: bytes, warnings: list[str], limit: str = ""
     return f"{text}\n[{note}]\n" if text else f"[{note}]\n"
 
 
-def _read(path: Path, max_bytes: int, root: Path | None, warnings: list[str]) -> _Document | None:
+def _read(
+    path: Path, max_bytes: int, root: Path | None, warnings: list[str], refuses: Refusal | None
+) -> _Document | None:
     """The first bytes of a file and of what it imports; None if there is none, or if it cannot be read."""
     try:
-        content, size = read_start(path, max_bytes, root=root)
+        content, size = read_start(path, max_bytes, root=root, refuses=refuses)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
@@ -120,7 +126,8 @@ def _read(path: Path, max_bytes: int, root: Path | None, warnings: list[str]) ->
         warnings.append(f"{path} cannot be read: {reason}.")
         return None
     if b"@" in content and len(content) == size:
-        content, size, told = with_imports(path, content, root or path.parent, max_bytes)
+        top = root or path.parent
+        content, size, told = with_imports(path, content, top, max_bytes, refuses)
         warnings += told
     return _Document(path, content, size)
 
@@ -132,7 +139,7 @@ def _decoded(content: bytes, *, is_cut: bool = False) -> str:
 
 
 def with_imports(
-    path: Path, content: bytes, root: Path, max_bytes: int
+    path: Path, content: bytes, root: Path, max_bytes: int, refuses: Refusal | None = None
 ) -> tuple[bytes, int, list[str]]:
     """Add the files that a document imports behind it, each under its path.
 
@@ -158,7 +165,7 @@ def with_imports(
                 if (real := real_path(named, None)) in seen:
                     continue
                 _refuse(named, Path(real), root, depth)
-                imported, its_size = read_start(named, room, root=root)
+                imported, its_size = read_start(named, room, root=root, refuses=refuses)
                 if b"\0" in imported:
                     raise ValueError("it is not text")
             except (OSError, ValueError) as error:

@@ -70,6 +70,7 @@ class LoadedTools:
             thread_id=session.thread_id,
             network_disabled=not policy.network_access,
             secret_names=names,
+            profile=policy.profile,
         )
         programs = user_programs(config, setup.environment, setup.options.add_dirs)
         self._record = cache(partial(record_writable_roots, config.home, self._environment))

@@ -12,12 +12,14 @@ from typing import Any, cast
 
 from codex_py.config.paths import codex_home, project_root
 from codex_py.errors import CodexError
+from codex_py.filesystem.denials import denials_of
 from codex_py.patch.bundle import Bundle, bundle_key, read_bundle
 from codex_py.patch.diff.work_tree import work_tree_diff
 from codex_py.patch.envelope.shell import find_patch
 from codex_py.patch.git import Git, find_git
 from codex_py.patch.unified.content import ThreeWay
 from codex_py.programs import Programs, programs_outside
+from codex_py.protocol.file_rules import NO_RULES, FileRules
 from codex_py.protocol.json_fields import json_object
 from codex_py.protocol.messages import decode_json
 from codex_py.rollout.index import latest_session
@@ -123,9 +125,12 @@ def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
     return ThreeWay(read_blob, merge)
 
 
-def changes_since_commit(cwd: Path, programs: Programs, environment: Mapping[str, str]) -> str:
+def changes_since_commit(
+    cwd: Path, programs: Programs, environment: Mapping[str, str], rules: FileRules = NO_RULES
+) -> str:
     """The diff between the last commit and the work tree around `cwd`, for people. Raises as `repository_of` does."""
-    return work_tree_diff(*repository_of(cwd, programs, environment))
+    repository = repository_of(cwd, programs, environment)
+    return work_tree_diff(*repository, denials_of(rules).refuses)
 
 
 def repository_of(

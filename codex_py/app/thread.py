@@ -130,6 +130,7 @@ def thread_context(
         folders=folders_between(config.project_root, config.cwd),
         max_bytes=config.project_doc_max_bytes,
         fallback_filenames=config.project_doc_fallback_filenames,
+        rules=settings.sandbox_policy.files,
     )
     permissions = permissions_instructions(
         settings.sandbox_policy, settings.approval_policy, config.cwd

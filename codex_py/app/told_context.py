@@ -1,5 +1,6 @@
 """What a model is told of its environment and its permissions, as Codex 0.169 lays it out. LIGHT."""
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -50,6 +51,11 @@ def permissions_instructions(
     if sandbox_policy.mode == "workspace-write":
         roots = ", ".join(f"`{root}`" for root in _roots(cwd, sandbox_policy))
         parts.append(f"Writable folders: {roots}.")
+    if sandbox_policy.files.denies:
+        parts.append(instruction_text("permissions/denied-reads.md"))
+        count = len(sandbox_policy.files.denied)
+        kinds = ("path" if at < count else "glob" for at in itertools.count())
+        parts += map("- {} `{}`".format, kinds, sandbox_policy.files.patterns)
     parts.append(instruction_text(f"permissions/{approval_policy}.md"))
     if isinstance(approval_policy, approval.GranularPolicy):
         parts += _granular(approval_policy)
@@ -86,7 +92,8 @@ def _roots(cwd: Path, policy: approval.SandboxPolicy) -> Sequence[Path]:
 
 
 def _permission_profile(roots: Sequence[Path], policy: approval.SandboxPolicy) -> str:
-    if policy.mode == "danger-full-access":
+    files = policy.files
+    if policy.mode == "danger-full-access" and not files.denies:
         return (
             '<permission_profile type="disabled"><file_system type="unrestricted" />'
             "</permission_profile>"
@@ -103,14 +110,23 @@ def _permission_profile(roots: Sequence[Path], policy: approval.SandboxPolicy) -
             for name in PROTECTED_NAMES
             for root in roots
         ]
+    if policy.mode == "danger-full-access":
+        entries = [_entry("write", "<special>:root</special>")]
+    for path, access in files.entries:
+        kept = ' escalatable="false"' if access == "deny" else ""
+        entries.append(_entry(access, f"<path>{_xml(path)}</path>", kept))
+    for folder, glob in files.globs:
+        what = f"<glob>{_xml(f'{folder}/{glob}')}</glob>"
+        entries.append(_entry("deny", what, ' escalatable="false"'))
+    depth = f' glob_scan_max_depth="{files.scan_depth}"' if files.scan_depth else ""
     return (
-        '<permission_profile type="managed"><file_system type="restricted">'
+        f'<permission_profile type="managed"><file_system type="restricted"{depth}>'
         f"{''.join(entries)}</file_system></permission_profile>"
     )
 
 
-def _entry(access: str, what: str) -> str:
-    return f'<entry access="{access}">{what}</entry>'
+def _entry(access: str, what: str, more: str = "") -> str:
+    return f'<entry access="{access}"{more}>{what}</entry>'
 
 
 def _xml(value: object) -> str:

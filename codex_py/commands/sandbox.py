@@ -67,6 +67,8 @@ def _run(
     hidden = hidden_names(config.shell_environment, environment, secrets)
     if not policy.network_access:
         variables["CODEX_SANDBOX_NETWORK_DISABLED"] = "1"
+    if policy.profile:
+        variables["CODEX_PERMISSION_PROFILE"] = policy.profile
     sandbox = PlatformSandbox(
         programs.environment(variables), home=config.home, limits=config.sandbox_limits
     )

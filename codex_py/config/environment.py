@@ -55,6 +55,7 @@ def child_environment(
     thread_id: str,
     network_disabled: bool,
     secret_names: Collection[str],
+    profile: str = "",
 ) -> dict[str, str]:
     """The environment of a command: the user's, filtered by the policy, with our additions.
 
@@ -71,6 +72,8 @@ def child_environment(
     }
     if network_disabled:
         variables["CODEX_SANDBOX_NETWORK_DISABLED"] = "1"
+    if profile:
+        variables["CODEX_PERMISSION_PROFILE"] = profile
     return variables
 
 

@@ -13,6 +13,7 @@ from codex_py.config.config import Config
 from codex_py.config.definition_folders import Folder, skill_folders
 from codex_py.config.definitions import definitions, front_matter, read_definition
 from codex_py.errors import ConfigError
+from codex_py.filesystem.denials import denials_of
 from codex_py.filesystem.reading import read_start
 from codex_py.protocol.frozen import frozen
 
@@ -61,7 +62,10 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
     disabled = {str(entry["name"]) for entry in off if "name" in entry}
     paths = (str(entry["path"]) for entry in off if "path" in entry)
     disabled |= {os.path.realpath(path) for path in paths if path.isprintable()}
+    refuses = denials_of(config.files).refuses
     for path, folder in skill_files(skill_folders(config, environment), warnings):
+        if refuses(path):
+            continue
         try:
             text = read_skill(path, folder)
             skill = _skill(skill_fields(text, path), path, folder)

@@ -12,7 +12,6 @@ from codex_py.config.layers import Layers
 from codex_py.config.permission_profiles import (
     chosen_permissions,
     profile_chain,
-    protection_rules,
 )
 from codex_py.config.schema import DEFAULTS
 
@@ -57,10 +56,8 @@ def _protections(layers: Layers) -> Iterator[tuple[str, KeyPath]]:
     """The name of each protection that is set, and the setting."""
     values = layers.merged()
     _, chosen = chosen_permissions(layers)
-    if chosen is not None and (not chosen.reads_all or chosen.rules([layers.cwd]).denies):
+    if chosen is not None and not chosen.reads_all:
         yield "permissions.filesystem", ("permissions", chosen.name)
-    if protection_rules(layers, [layers.cwd]).denies:
-        yield "permissions.filesystem", ("protection",)
     for name, profile in profile_chain(layers).items():
         key = ("permissions", name)
         network = profile.get("network", {})

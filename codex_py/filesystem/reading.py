@@ -9,6 +9,7 @@ memory and environment.
 import errno
 import os
 import stat
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,9 @@ FOLDER_FLAGS: Final = (
 )
 """For opening a folder that is not a link."""
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+Refusal = Callable[[str, os.stat_result | None], bool]
+"""Whether a path must not be read, and the file with this status, once it is open."""
 
 SPECIAL: Final = {
     stat.S_IFIFO: "a named pipe",
@@ -51,19 +55,24 @@ class NotOrdinary(OSError):
         self.strerror = reason
 
 
-def open_ordinary(path: str | Path, *, root: Path | None = None) -> int:
+def open_ordinary(
+    path: str | Path, *, root: Path | None = None, refuses: Refusal | None = None
+) -> int:
     """Open a regular file for reading; returns the descriptor. Never waits for the other end of a pipe.
 
     Args:
         path: absolute.
         root: absolute. A path in this folder must not lead out of it.
+        refuses: see `Denials.refuses`; it is asked again of the opened file.
 
     Raises:
         NotOrdinary: it is a folder, a pipe, a device, a link that is broken or leads out of `root`, or a file
             that the kernel generates.
-        OSError: there is no such file, or it cannot be opened.
+        OSError: there is no such file, it is denied, or it cannot be opened.
         ValueError: the name is not valid.
     """
+    if refuses is not None:
+        return _open_allowed(path, root, refuses)
     is_link = stat.S_ISLNK(os.lstat(path).st_mode)
     if root is None and not is_link:
         # There is no folder to stay in. To open each folder on the way takes three times as long.
@@ -77,6 +86,16 @@ def open_ordinary(path: str | Path, *, root: Path | None = None) -> int:
             os.close(holder)
     except FileNotFoundError as error:
         raise NotOrdinary("it is a link that leads nowhere") from error
+
+
+def _open_allowed(path: str | Path, root: Path | None, refuses: Refusal) -> int:
+    if refuses(real := real_path(path, root), None):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    opened = open_ordinary(path, root=root)
+    if refuses(real, os.fstat(opened)):
+        os.close(opened)
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return opened
 
 
 def real_path(path: str | Path, root: Path | None) -> str:
@@ -135,19 +154,23 @@ def refuse_extraordinary(status: os.stat_result) -> None:
         raise NotOrdinary(f"it is on {kind}, which is never read")
 
 
-def read_start(path: str | Path, max_bytes: int, *, root: Path | None = None) -> tuple[bytes, int]:
+def read_start(
+    path: str | Path, max_bytes: int, *, root: Path | None = None, refuses: Refusal | None = None
+) -> tuple[bytes, int]:
     """The first bytes of a regular file, and its size. Arguments and errors are those of `open_ordinary`."""
-    with open(open_ordinary(path, root=root), "rb") as file:
+    with open(open_ordinary(path, root=root, refuses=refuses), "rb") as file:
         return file.read(max_bytes), os.fstat(file.fileno()).st_size
 
 
-def read_whole(path: str | Path, max_bytes: int, *, root: Path | None = None) -> bytes:
+def read_whole(
+    path: str | Path, max_bytes: int, *, root: Path | None = None, refuses: Refusal | None = None
+) -> bytes:
     """The contents of a regular file. Arguments and errors are those of `open_ordinary`.
 
     Raises:
         OSError: it has more than `max_bytes`.
     """
-    data, _ = read_start(path, max_bytes + 1, root=root)
+    data, _ = read_start(path, max_bytes + 1, root=root, refuses=refuses)
     if len(data) > max_bytes:
         bound = f"{max_bytes >> 20} MB" if max_bytes >= 1 << 20 else f"{max_bytes >> 10} KiB"
         raise OSError(errno.EFBIG, f"it is larger than {bound}")

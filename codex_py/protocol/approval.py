@@ -81,6 +81,10 @@ class SandboxPolicy:
     profile: str = ""
     """The permission profile that it comes from; empty if it comes from none."""
 
+    def locked(self) -> "SandboxPolicy":
+        """A policy under which nothing is changed; what is denied stays denied."""
+        return SandboxPolicy(is_final=True, files=self.files, profile=self.profile)
+
 
 @frozen
 class SandboxLimits:

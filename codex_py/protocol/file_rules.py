@@ -35,6 +35,11 @@ class FileRules:
     def denies(self) -> bool:
         return bool(self.globs or self.denied)
 
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """What is denied, in the form of an option."""
+        return (*map(str, self.denied), *(f"{folder}/{glob}" for folder, glob in self.globs))
+
     def plus(self, other: "FileRules") -> "FileRules":
         """Both together; where they disagree about one path, it is denied."""
         entries = dict(self.entries)

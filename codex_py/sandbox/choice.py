@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from codex_py.errors import ToolError
+from codex_py.filesystem.denials import denials_of
 from codex_py.protocol.approval import DEFAULT_LIMITS, SandboxLimits, SandboxPolicy
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.backends.linux import BubblewrapBackend, LauncherBackend
@@ -14,6 +15,7 @@ from codex_py.sandbox.layout import (
     Layout,
     Roots,
     absent_names,
+    is_inside,
     layout,
     own_paths,
     resolve_roots,
@@ -27,6 +29,9 @@ _SILENT = f"no answer within {_TRIAL_TIMEOUT_S:.0f} s"
 _NO_ROOTS = Roots()
 _DEATH_S = 1.0
 """How long a process namespace may take to end. It takes some 20 ms."""
+_HIDES = {"namespaces", "bwrap", "views", "seatbelt"}
+"""Backends that can keep a file in a writable folder from being read."""
+_ACCEPT = "`--allow-unenforced permissions.filesystem`"
 _NEEDS_PLACEHOLDERS = {"namespaces", "bwrap", "views"}
 """Backends that mount over protected names, which must exist for that. A profile of macOS denies the names
 themselves, the supervisor refuses to create them, and Landlock alone cannot protect them."""
@@ -80,21 +85,39 @@ class PlatformSandbox:
         Raises:
             ToolError: the command cannot be confined, so it must not run.
         """
-        if policy.mode == "danger-full-access":
+        rules, is_free = policy.files, policy.mode == "danger-full-access"
+        if is_free and not rules.denies:
             return argv
         if policy not in self._roots:
             self._roots[policy] = resolve_roots(policy, self._tmpdir, self._home)
         roots = self._roots[policy]
         if self._backend is None:
             self._backend = self._working_backend(roots)
-        absent = absent_names(roots)
+        if rules.denies and self._backend.name not in _HIDES and not rules.may_be_unenforced:
+            text = f"the sandbox backend {self._backend.name!r} cannot keep commands from reading what is denied"
+            raise ToolError(f"{text}; {_ACCEPT} accepts that", code="SandboxUnavailable")
+        denied = denials_of(rules).now((*roots.all, cwd))
+        if is_free:
+            between = {folder for path in denied.pinned for folder in path.parents}
+            writable = sorted({Path("/"), *between}, key=lambda path: len(path.parts))
+            view = Layout(
+                tuple(writable), (), (), offline=False, hidden=denied.hidden, opened=denied.opened
+            )
+            return self._confined(argv, view, cwd)
+        closed = [path for path, access in rules.entries if access == "read"]
+        absent = [*absent_names(roots), *(p for p in denied.absent if is_inside(p, roots.all))]
         needs_them = self._backend.name in _NEEDS_PLACEHOLDERS
         held = self._placeholders.hold(absent) if needs_them else []
         home, hidden = ([], ()) if self._home is None else ([self._home], secrets(self._home))
-        own = (*own_paths(), *home, *absent)
-        view = layout(roots, own, offline=not policy.network_access, hidden=hidden)
+        own = (*own_paths(), *home, *absent, *closed)
+        offline = not policy.network_access
+        view = layout(roots, own, offline=offline, hidden=hidden, denied=denied)
         if lost := set(held).difference(view.protected, view.writable):
             raise ToolError(f"{min(lost)} was removed just now", code="SandboxUnavailable")
+        return self._confined(argv, view, cwd)
+
+    def _confined(self, argv: Sequence[str], view: Layout, cwd: Path) -> Sequence[str]:
+        assert self._backend is not None
         command = self._backend.command(argv, view, cwd, self._liveness.path())
         if command is None:
             # It was there when it was tried.

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 
+from codex_py.filesystem.denials import NOTHING, Denied
 from codex_py.filesystem.git import common_folder, git_folder
 from codex_py.filesystem.reading import is_empty_folder
 from codex_py.protocol.approval import SandboxPolicy
@@ -42,9 +43,9 @@ class Roots:
         """
         roots = self.all
         above = dict.fromkeys(folder for root in self.workspace for folder in (root, *root.parents))
-        folders = [folder for folder in above if _is_in(folder, roots)]
+        folders = [folder for folder in above if is_inside(folder, roots)]
         names = [folder / name for folder in folders for name in PROTECTED_NAMES]
-        return [*names, *(home for home in [self.home] if home and _is_in(home, self.all))]
+        return [*names, *(home for home in [self.home] if home and is_inside(home, self.all))]
 
 
 @frozen
@@ -63,6 +64,10 @@ class Layout:
     """Protected names that are symbolic links, and stay the same. Their targets are in `protected`."""
     hidden: tuple[Path, ...] = ()
     """Paths that cannot be read, if the backend can hide them. They exist, and are no links."""
+    opened: tuple[Path, ...] = ()
+    """Paths below hidden ones that can."""
+    absent: tuple[Path, ...] = ()
+    """Denied paths that do not exist, and must not be created."""
     roots: Roots = field(default_factory=Roots, compare=False)
     """The folders that `writable` follows from."""
 
@@ -113,14 +118,20 @@ def secrets(home: Path) -> tuple[Path, ...]:
 
 
 def layout(
-    roots: Roots, own: Iterable[Path], *, offline: bool, hidden: tuple[Path, ...] = ()
+    roots: Roots,
+    own: Iterable[Path],
+    *,
+    offline: bool,
+    hidden: tuple[Path, ...] = (),
+    denied: Denied = NOTHING,
 ) -> Layout:
     """The view of a command that starts now. `own`: further paths that stay read-only, such as this program's."""
     # A root that has become a link, or went away, counts no more.
     still = (root for root in roots.all if os.path.realpath(root) == str(root))
     writable = [root for root in still if root.is_dir()]
-    named = [path for path in roots.protected_names if _is_in(path.parent, writable)]
+    named = [path for path in roots.protected_names if is_inside(path.parent, writable)]
     links = [path for path in named if path.is_symlink()]
+    links += (path for path in denied.links if is_inside(path, writable) and path not in links)
     led_to = dict.fromkeys(Path(os.path.realpath(path)) for path in (*named, *own))
     for path in named:
         if path.name == ".git" and path.is_file():
@@ -132,13 +143,15 @@ def layout(
     protected = [
         path
         for path in sorted(led_to, key=_depth)
-        if path.exists() and path not in writable and _is_in(path, writable)
+        if path.exists() and path not in writable and is_inside(path, writable)
     ]
-    above = dict.fromkeys(folder for inner in (*writable, *protected) for folder in inner.parents)
+    above = dict.fromkeys(
+        folder for inner in (*writable, *protected, *denied.pinned) for folder in inner.parents
+    )
     between = [
         folder
         for folder in above
-        if _is_in(folder.parent, writable) and not _is_in(folder, protected)
+        if is_inside(folder.parent, writable) and not is_inside(folder, protected)
     ]
     return Layout(
         writable=tuple(dict.fromkeys(sorted((*writable, *between), key=_depth))),
@@ -146,7 +159,9 @@ def layout(
         temporary=roots.temporary,
         offline=offline,
         links=tuple(links),
-        hidden=hidden,
+        hidden=(*hidden, *denied.hidden),
+        opened=denied.opened,
+        absent=denied.absent,
         roots=roots,
     )
 
@@ -156,7 +171,7 @@ def _real(paths: Iterable[Path], home: Path | None) -> tuple[Path, ...]:
     if home is not None:
         home = Path(os.path.realpath(home))
         settings = [home / name for name in HOME_SETTINGS]
-        real = [path for path in real if path != home and not _is_in(path, settings)]
+        real = [path for path in real if path != home and not is_inside(path, settings)]
     return tuple(dict.fromkeys(path for path in real if path.is_dir()))
 
 
@@ -169,7 +184,7 @@ def _first_missing(path: str, stay: Sequence[Path]) -> Path | None:
     return found if found not in stay and is_empty_folder(found) else missing
 
 
-def _is_in(path: Path, folders: Iterable[Path]) -> bool:
+def is_inside(path: Path, folders: Iterable[Path]) -> bool:
     # Of absolute paths. `is_relative_to` takes ten times as long, and this is asked often for every command.
     inside = f"{path}/"
     return any(inside.startswith(f"{folder}/".replace("//", "/")) for folder in folders)

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from codex_py.config.paths import project_root
 from codex_py.errors import ToolError
-from codex_py.filesystem.reading import NotOrdinary, read_whole
+from codex_py.filesystem.denials import denials_of
+from codex_py.filesystem.reading import NotOrdinary, Refusal, read_whole
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import MAX_IMAGE_BYTES, image_url, input_image
@@ -40,7 +41,8 @@ class ViewImage(ShownAsServerCall):
         """
         path = context.cwd / params.path
         with mcp_item(OWN_SERVER, self.name, {"path": str(path)}, context) as item:
-            data = await asyncio.to_thread(_read, path, context.cwd)
+            refuses = denials_of(context.sandbox_policy.files).refuses
+            data = await asyncio.to_thread(_read, path, context.cwd, refuses)
             if (url := image_url(data)) is None:
                 raise ToolError(
                     "unable to process image: invalid or unsupported image data",
@@ -52,9 +54,10 @@ class ViewImage(ShownAsServerCall):
             return ToolOutput("", content=(input_image(url, self._detail),))
 
 
-def _read(path: Path, cwd: Path) -> bytes:
+def _read(path: Path, cwd: Path, refuses: Refusal) -> bytes:
     try:
-        return read_whole(path, MAX_IMAGE_BYTES, root=project_root(cwd, (".git",)) or cwd)
+        root = project_root(cwd, (".git",)) or cwd
+        return read_whole(path, MAX_IMAGE_BYTES, root=root, refuses=refuses)
     except NotOrdinary as error:
         raise ToolError(
             f"image path `{path}` is not a file: {error.strerror}", code="EISDIR"
@@ -63,8 +66,9 @@ def _read(path: Path, cwd: Path) -> bytes:
         number = error.errno or 0
         if number == errno.EFBIG:
             raise ToolError(f"unable to process image: {error.strerror}", code="EFBIG") from error
+        verb = "read" if number == errno.EACCES else "locate"
         raise ToolError(
-            f"unable to locate image at `{path}`: {error.strerror} (os error {number})",
+            f"unable to {verb} image at `{path}`: {error.strerror} (os error {number})",
             code=errno.errorcode.get(number, "InvalidArgs"),
         ) from error
     except ValueError as error:

@@ -16,6 +16,7 @@ from codex_py.app.features.gates.feature import Gates
 from codex_py.app.options import SessionSetup
 from codex_py.config.paths import project_root
 from codex_py.errors import UsageError
+from codex_py.filesystem.denials import denials_of
 from codex_py.patch.bundle import bundle_key, written_bundle
 from codex_py.patch.git import Git, find_git
 from codex_py.patch.trees import aside, diff_between, work_tree
@@ -67,7 +68,13 @@ class ChangeBundle:
         # Commands may have changed the configuration meanwhile.
         git = git.without_filters(self._top)
         # A log that our own output leads to is no change.
-        return work_tree(git, self._top, lambda name: identity(self._top / name) in own)
+        denials = denials_of(self._setup.config.files)
+
+        def is_left_out(name: str) -> bool:
+            path = self._top / name
+            return identity(path) in own or denials.refuses(path)
+
+        return work_tree(git, self._top, is_left_out)
 
     def _changes(self, git: Git, before: str) -> tuple[bytes, list[dict[str, str | None]]]:
         """The diff since the tree `before`, and its files with the names of their blobs."""

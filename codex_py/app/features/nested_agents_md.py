@@ -90,6 +90,7 @@ class NestedAgentsMd:
             folders=[folder],
             max_bytes=max(1, self._room),
             fallback_filenames=self._config.project_doc_fallback_filenames,
+            rules=self._config.files,
         )
         if found.text is not None and self._room <= 0:
             self._warn(_FULL)

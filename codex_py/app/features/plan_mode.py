@@ -10,7 +10,7 @@ from codex_py.app.options import SessionSetup
 from codex_py.config.config import Config
 from codex_py.errors import CallRefused
 from codex_py.instructions import instruction_text
-from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.dispatch import Dispatch, Tool, ToolContext, ToolUse, changed_paths
 from codex_py.protocol.extension import Extension, OfferedTool, Thread
 from codex_py.protocol.mcp import DecliningElicitor
@@ -41,7 +41,7 @@ def _confined(policies: _PoliciesT) -> _PoliciesT:
     return replace(
         policies,
         approval_policy=ApprovalPolicy.UNTRUSTED if asks_always else ApprovalPolicy.NEVER,
-        sandbox_policy=SandboxPolicy(is_final=True),
+        sandbox_policy=policies.sandbox_policy.locked(),
     )
 
 

@@ -15,6 +15,7 @@ from typing import Final
 from codex_py.app.options import SessionSetup
 from codex_py.config.skills import Skill, Skills, find_skills, read_skill
 from codex_py.errors import ConfigError
+from codex_py.filesystem.denials import denials_of
 from codex_py.instructions import instruction_text
 from codex_py.protocol.extension import Compaction, Extension, Occasion, Thread
 from codex_py.protocol.messages import EncodedItem
@@ -101,6 +102,9 @@ class SessionSkills:
         return [note for skill in dict.fromkeys(chosen) for note in self._body(skill)]
 
     def _body(self, skill: Skill) -> Iterator[Note]:
+        if denials_of(self._setup.config.files).refuses(skill.path):
+            # A command may have replaced it.
+            return
         try:
             text = read_skill(skill.path, skill.folder)
         except ConfigError as error:

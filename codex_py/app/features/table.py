@@ -50,6 +50,10 @@ def _has_goals(setup: SessionSetup) -> bool:
 
 
 _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], str]] = (
+    (
+        lambda setup: setup.config.files.denies and setup.options.parent is None,
+        "codex_py.app.features.denied_files:DeniedFiles",
+    ),
     (lambda setup: "log_file" in setup.config.values, "codex_py.app.features.debug_log:DebugLog"),
     # Around all others: it sees each call from its start to its end.
     (lambda setup: setup.options.suspension, "codex_py.app.features.suspension:SuspendedApprovals"),

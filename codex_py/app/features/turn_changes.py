@@ -13,6 +13,7 @@ from typing import Any, Final
 from codex_py.app.options import SessionSetup
 from codex_py.app.session_tools import SessionTools
 from codex_py.errors import CodexError
+from codex_py.filesystem.denials import denials_of
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.dispatch import Dispatch, ToolUse, changed_paths
 from codex_py.protocol.event_items import CommandExecution
@@ -256,6 +257,7 @@ class TurnChanges:
                 self._setup.environment,
                 self._thread.thread_id,
                 is_resumed=options.resume is not None or options.resume_last,
+                refuses=denials_of(config.files).refuses if config.files.denies else None,
             )
         return self._recorder
 

@@ -1,11 +1,12 @@
 """Finds what a review is about: a change, as a diff, and the request that names it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from codex_py.app.review.target import ReviewTarget
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, UsageError
+from codex_py.filesystem.denials import denials_of
 from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.git import Git, find_git
 from codex_py.patch.trees import aside, empty_tree, files_between, work_tree
@@ -48,9 +49,14 @@ def change_to_review(
         return Change(target.words, root or config.cwd)
     git, root = _repository(config, environment)
     git = git.without_filters(root)
+    denials = denials_of(config.files)
+
+    def is_denied(name: str) -> bool:
+        return denials.refuses(root / name)
+
     with aside(git, root) as git:
-        old, new, how = _ends(target, git, root)
-        files = files_between(git, root, old, new)
+        old, new, how = _ends(target, git, root, is_denied)
+        files = files_between(git, root, old, new, is_denied)
     if not files:
         raise UsageError(f"review: there is nothing to review: no {target.name}")
     diff = git_diff(files, root)
@@ -78,7 +84,9 @@ def _repository(config: Config, environment: Mapping[str, str]) -> tuple[Git, Pa
     return find_git(programs_outside(config.home, environment, root), environment), root
 
 
-def _ends(target: ReviewTarget, git: Git, root: Path) -> tuple[str, str, str]:
+def _ends(
+    target: ReviewTarget, git: Git, root: Path, is_denied: Callable[[str], bool]
+) -> tuple[str, str, str]:
     """The trees before and after, and how the reviewer sees what is between them."""
     if target.commit is not None:
         commit = _commit(git, root, target.commit)
@@ -94,12 +102,16 @@ def _ends(target: ReviewTarget, git: Git, root: Path) -> tuple[str, str, str]:
         except CodexError:
             problem = f"{target.base!r} and HEAD have no common commit"
             raise _unknown(problem, git, root) from None
-        return since, work_tree(git, root), f"`git diff {since}`, and `git status` for new files"
+        return (
+            since,
+            work_tree(git, root, is_denied),
+            f"`git diff {since}`, and `git status` for new files",
+        )
     try:
         head = _commit(git, root, "HEAD")
     except UsageError:
         head = empty_tree(git, root)
-    return head, work_tree(git, root), "`git diff HEAD`, and `git status` for new files"
+    return head, work_tree(git, root, is_denied), "`git diff HEAD`, and `git status` for new files"
 
 
 def _commit(git: Git, root: Path, name: str) -> str:

@@ -14,7 +14,7 @@ from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.errors import CodexError
 from codex_py.instructions import instruction_text
-from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.event_items import CommandExecution
 from codex_py.protocol.events import Event, ItemCompleted, ItemStarted
 from codex_py.protocol.extension import NewChild, Thread
@@ -35,7 +35,7 @@ async def run_review(
     choices = replace(
         configured_choices(config, ()),
         approval_policy=ApprovalPolicy.NEVER,
-        sandbox_policy=SandboxPolicy("read-only", is_final=True),
+        sandbox_policy=config.sandbox_policy(setup.options.add_dirs).locked(),
     )
     sink = _Commands(thread)
     new = NewChild("reviewer", role="review", choices=choices, sink=sink)

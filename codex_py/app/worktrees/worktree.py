@@ -92,9 +92,10 @@ class Worktree:
 
     def confined(self, policy: SandboxPolicy, environment: Mapping[str, str]) -> SandboxPolicy:
         """Change the policy of the original tree so that the worktree can be written to, and the original cannot."""
+        root = self.root.resolve()
+        policy = replace(policy, files=policy.files.copied(root, self.path))
         if policy.mode != "workspace-write":
             return policy
-        root = self.root.resolve()
 
         def is_around(folder: Path) -> bool:
             return root.is_relative_to(folder.resolve())
@@ -115,7 +116,14 @@ class Worktree:
     def config(self, config: Config, environment: Mapping[str, str]) -> Config:
         """The configuration of a session in the worktree. Settings and trust stay those of the original."""
         policy = self.confined(config.sandbox_workspace_write, environment)
-        return replace(config, cwd=self.cwd, project_root=self.path, sandbox_workspace_write=policy)
+        files = config.files.copied(self.root.resolve(), self.path)
+        return replace(
+            config,
+            cwd=self.cwd,
+            project_root=self.path,
+            sandbox_workspace_write=policy,
+            files=files,
+        )
 
 
 @asynccontextmanager

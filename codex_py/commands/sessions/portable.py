@@ -18,7 +18,9 @@ from typing import Any, BinaryIO, Final, cast
 
 from codex_py.app.export.redaction import Redactor
 from codex_py.app.patching import repository_of
+from codex_py.config.config import load_config
 from codex_py.errors import CodexError, ExitCode, SessionError
+from codex_py.filesystem.denials import denials_of
 from codex_py.filesystem.private import make_private, written_whole
 from codex_py.filesystem.reading import open_ordinary
 from codex_py.patch.diff.work_tree import work_tree_changes
@@ -149,7 +151,8 @@ def _patch(cwd: Path, home: Path, environment: Mapping[str, str], notes: list[st
     try:
         programs = programs_outside(home, environment, cwd)
         git, root = repository_of(cwd, programs, environment)
-        changes, left_out = work_tree_changes(git, root)
+        files = load_config(cwd=cwd, environment=environment).files
+        changes, left_out = work_tree_changes(git, root, denials_of(files).refuses)
     except CodexError as error:
         notes.append(f"Changes of files did not come along: {error}.")
         return ""

@@ -1,6 +1,7 @@
 """Compare a work tree with its last commit, new files included."""
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,19 +16,22 @@ _MAX_BYTES = 1_000_000
 """Of a file; the contents of a larger one are not read."""
 
 
-def work_tree_diff(git: Git, root: Path) -> str:
+def work_tree_diff(git: Git, root: Path, refuses: Callable[[str], bool] = lambda _: False) -> str:
     """The difference in git's format, for people; empty where there is none. Takes and raises what `work_tree_changes`
     does."""
-    changes, unread = work_tree_changes(git, root)
+    changes, unread = work_tree_changes(git, root, refuses)
     named = (f"Not shown, because it is too large or cannot be read: {name}\n" for name in unread)
     return git_diff(changes, root) + "".join(named)
 
 
-def work_tree_changes(git: Git, root: Path) -> tuple[list[PatchedFile], list[str]]:
+def work_tree_changes(
+    git: Git, root: Path, refuses: Callable[[str], bool] = lambda _: False
+) -> tuple[list[PatchedFile], list[str]]:
     """The changed files, and the names of those that changed too, but are large or cannot be read.
 
     Args:
         root: the top of the work tree, absolute.
+        refuses: tells of an absolute path whether it must not be read.
 
     Raises:
         CodexError: it is no work tree, or more than `MAX_FILES` files differ.
@@ -36,7 +40,7 @@ def work_tree_changes(git: Git, root: Path) -> tuple[list[PatchedFile], list[str
 
     def is_unread(name: str) -> bool:
         if name not in changed:
-            changed[name] = _is_unreadable(root / name)
+            changed[name] = refuses(f"{root}/{name}") or _is_unreadable(root / name)
         if len(changed) > MAX_FILES:
             reason = f"more than {MAX_FILES} files differ from the last commit"
             raise CodexError(reason, code="too_many_files")

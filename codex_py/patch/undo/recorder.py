@@ -8,7 +8,7 @@ takes the place of the patches' own entries.
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -44,6 +44,7 @@ class TurnRecorder:
         home: `$CODEX_HOME`, absolute.
         cwd: of the session, absolute.
         is_resumed: there may be entries of earlier turns.
+        refuses: see `Snapshots`.
     """
 
     def __init__(
@@ -54,10 +55,11 @@ class TurnRecorder:
         thread_id: str,
         *,
         is_resumed: bool = False,
+        refuses: Callable[[str], bool] | None = None,
     ) -> None:
         self._home, self._cwd, self._environment = home, cwd, environment
         self._journal = Journal(home, cwd)
-        self._snapshots = snapshots_of(home, cwd, environment)
+        self._snapshots = snapshots_of(home, cwd, environment, refuses)
         self._thread_id = thread_id
         self._last_number = None if is_resumed else 0
         self.loss: Exception | None = None

@@ -11,7 +11,7 @@ from codex_py.protocol.approval import SandboxLimits
 from codex_py.sandbox.backends.backend import limited
 from codex_py.sandbox.child import landlock
 from codex_py.sandbox.child.seccomp import filter_program
-from codex_py.sandbox.layout import PACKAGE, Layout, absent_names
+from codex_py.sandbox.layout import PACKAGE, Layout, absent_names, is_inside
 
 # The package of the launcher, without the packages around it: what those import would cost 5 ms.
 _START = (
@@ -28,6 +28,11 @@ with Landlock it is as open as `/tmp`."""
 # filter, and to 8 bwrap writes the id of the first process that it starts, as JSON.
 _WITH_FILES = 'info=$1; shift; exec "$@" 9<"$0" 8>"$info"'
 _ROOT = Path("/")
+_MAX_WORDS = 100
+_MAX_SPILLS = 16
+"""Files of words that are kept: a command that was started a while ago has read its own."""
+_MAX_BWRAP_WORDS = 8000
+"""bwrap takes 9000."""
 
 
 class LauncherBackend:
@@ -37,6 +42,7 @@ class LauncherBackend:
         """`name`: `namespaces`, `views`, `supervised` or `landlock`; see the launcher."""
         self.name = name
         self._limits = limits
+        self._spills: list[int] = []
 
     def command(
         self,
@@ -71,11 +77,24 @@ class LauncherBackend:
             words.append(f"whole={_SHARED_MEMORY}")
         words += [f"protect={path}" for path in view.protected]
         words += [f"{'protect' if is_landlock else 'link'}={path}" for path in view.links]
-        words += [f"hide={path}" for path in view.hidden]
+        words += self._spilt([f"hide={path}" for path in view.hidden])
+        words += self._spilt([f"open={path}" for path in view.opened])
         if is_supervised:
             # The supervisor refuses to create these names; they need no placeholders.
             words += [f"protect={path}" for path in absent_names(view.roots)]
         return [*words, "--", *argv]
+
+    def _spilt(self, words: list[str]) -> list[str]:
+        """The words, or one for a file with them: a command line has a limit."""
+        if len(words) <= _MAX_WORDS:
+            return words
+        descriptor = os.memfd_create("words")
+        self._spills.append(descriptor)
+        with os.fdopen(os.dup(descriptor), "wb") as file:
+            file.write(os.fsencode("\0".join(words)))
+        if len(self._spills) > _MAX_SPILLS:
+            os.close(self._spills.pop(0))
+        return [f"more=/proc/{os.getpid()}/fd/{descriptor}"]
 
 
 class BubblewrapBackend:
@@ -118,6 +137,8 @@ class BubblewrapBackend:
         command += ["--unshare-pid", "--unshare-ipc", *_mounts(view)]
         if view.offline:
             command.append("--unshare-net")
+        if len(command) > _MAX_BWRAP_WORDS:
+            return None
         held = limited(argv, self._limits, processes=self._user_namespace)
         return [*command, "--chdir", os.path.realpath(cwd), "--", *held]
 
@@ -132,12 +153,17 @@ def _mounts(view: Layout) -> list[str]:
     words += ["--proc", "/proc", "--remount-ro", "/proc"]
     for path in view.protected:
         words += ["--ro-bind", str(path), str(path)]
-    for path in view.hidden:
-        if path.is_dir():
-            words += ["--tmpfs", str(path), "--remount-ro", str(path)]
+    for path in sorted((*view.hidden, *view.opened), key=lambda path: len(path.parts)):
+        if path in view.opened:
+            how = "--bind" if is_inside(path, view.writable) else "--ro-bind"
+            words += ["--ro-bind" if is_inside(path, view.protected) else how, str(path), str(path)]
+        elif path.is_dir():
+            words += ["--perms", "0111", "--tmpfs", str(path)]
         else:
             # A device cannot be opened through such a mount.
             words += ["--ro-bind", os.devnull, str(path)]
+    for path in view.hidden:
+        words += ["--remount-ro", str(path)] if path.is_dir() else []
     return words
 
 

@@ -76,9 +76,12 @@ def seatbelt_profile(view: Layout) -> str:
     rules += [f"(allow file-write* (subpath {_quoted(path)}))\n" for path in view.writable]
     # Moving a root would take what is in it away from the path at which it is protected.
     rules += [f"(deny file-write-unlink (literal {_quoted(path)}))\n" for path in view.writable]
-    closed = dict.fromkeys((*view.protected, *absent_names(view.roots)))
+    closed = dict.fromkeys((*view.protected, *absent_names(view.roots), *view.absent))
     rules += [f"(deny file-write* (subpath {_quoted(path)}))\n" for path in closed]
-    rules += [f"(deny file-read* (subpath {_quoted(path)}))\n" for path in view.hidden]
+    for path in sorted((*view.hidden, *view.opened), key=lambda path: len(path.parts)):
+        is_open = path in view.opened
+        rights = "file-read*" if is_open else "file-read* file-write*"
+        rules.append(f"({'allow' if is_open else 'deny'} {rights} (subpath {_quoted(path)}))\n")
     places = (path.parent for path in view.roots.protected_names)
     for root in dict.fromkeys((*view.roots.all, *places)):
         names = "|".join(_pattern(name, any_case=True) for name in PROTECTED_NAMES)

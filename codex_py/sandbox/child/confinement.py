@@ -16,7 +16,8 @@ class Confinement:
     `BACKEND` is `namespaces`, `views` (the same without a process namespace), `landlock` or `supervised`
     (Landlock with a supervisor). The options are `offline`, `filter=HEX`, `processes=N`, `files=N` (of each
     process), `memory=N` (bytes of data of each process), `alive=PATH` (see `LivenessPipe`), `write=PATH`
-    (outermost first), `protect=PATH`, `hide=PATH`, for the views `link=PATH` (stays the link that it is), and
+    (outermost first), `protect=PATH`, `hide=PATH`, `open=PATH` (below a hidden one), `more=PATH` (a file of
+    further options with NUL between them), for the views `link=PATH` (stays the link that it is), and
     for Landlock `whole=PATH` (writable with all that is in it).
     """
 
@@ -26,7 +27,10 @@ class Confinement:
         self.command = words[end + 1 :]
         self.offline = "offline" in words[1:end]
         options: dict[str, list[str]] = {}
-        for word in words[1:end]:
+        more = [
+            word for each in words[1:end] if each.startswith("more=") for word in _read(each[5:])
+        ]
+        for word in (*words[1:end], *more):
             name, _, value = word.partition("=")
             options.setdefault(name, []).append(value)
         self.filter = bytes.fromhex(options["filter"][0])
@@ -37,6 +41,7 @@ class Confinement:
         self.protected = options.get("protect", [])
         self.links = options.get("link", [])
         self.hidden = options.get("hide", [])
+        self.opened = options.get("open", [])
         self._default_signals: list[int] = []
 
     def begin(self) -> None:
@@ -82,6 +87,14 @@ class Confinement:
 
 def say(text: str) -> None:
     posix.write(2, f"codex-py sandbox: {text}\n".encode(errors="replace"))
+
+
+def _read(path: str) -> list[str]:
+    file, data = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC), b""
+    while part := posix.read(file, 1 << 20):
+        data += part
+    posix.close(file)
+    return [kernel.decoded(word) for word in data.split(b"\0")]
 
 
 def _execute(command: list[str]) -> None:

@@ -89,6 +89,11 @@ def encoded(path: str) -> bytes:
     return path.encode(sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
 
 
+def decoded(path: bytes) -> str:
+    """As `os.fsdecode`."""
+    return path.decode(sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
+
+
 def prctl(option: int, value: int, *more: int) -> None:
     system_call("prctl", option, *(value, *more, 0, 0, 0)[:4])
 

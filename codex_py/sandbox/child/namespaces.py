@@ -100,8 +100,7 @@ def restrict_view(confinement: Confinement) -> None:
     for path in confinement.links:
         # A link that is covered by itself leads to the same place, and cannot be removed or replaced.
         _place(_clone(path, posix.O_NOFOLLOW), path, posix.O_NOFOLLOW)
-    for path in confinement.hidden:
-        _hide(path)
+    _hide(confinement.hidden, confinement.opened)
     _set_attributes("/dev", _READ_ONLY, recursive=False)
     _replace_null()
     # Until now it was the folder below the mounts.
@@ -138,17 +137,45 @@ def _make_devices(devices: list[tuple[str, int]]) -> None:
         posix.symlink(target, f"/dev/{name}")
 
 
-def _hide(path: str) -> None:
-    """Cover it with an empty file or folder that has no other name."""
-    is_folder = stat.S_ISDIR(posix.stat(path).st_mode)
-    if is_folder:
-        posix.mkdir(_EMPTY)
+def _hide(hidden: list[str], opened: list[str]) -> None:
+    """Cover files with a device that cannot be opened, and folders with empty ones that only root can list.
+
+    What is open below them is put back.
+    """
+    trees = {path: _clone(path) for path in opened}
+    posix.mkdir(_EMPTY, 0)
+    for path in sorted((*hidden, *opened), key=lambda path: path.count("/")):
+        if path in trees:
+            _place(trees[path], path)
+            continue
+        is_folder = stat.S_ISDIR(posix.stat(path).st_mode)
+        inside = [each for each in opened if is_folder and each.startswith(f"{path}/")]
+        if inside:
+            kernel.mount("tmpfs", path, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=111")
+            for each in inside:
+                _make_entry(path, each, like=trees[each])
+            _set_attributes(path, _READ_ONLY, recursive=False)
+        else:
+            tree = _clone(_EMPTY if is_folder else "/dev/null")
+            _set_attributes(tree, _READ_ONLY | _NO_DEVICES)
+            _place(tree, path)
+    posix.rmdir(_EMPTY)
+
+
+def _make_entry(top: str, path: str, *, like: int) -> None:
+    """Make an entry to mount on, and the folders on the way."""
+    folder = top
+    *names, last = path[len(top) + 1 :].split("/")
+    for name in names:
+        folder = f"{folder}/{name}"
+        try:
+            posix.mkdir(folder, 0o111)
+        except FileExistsError:
+            continue
+    if stat.S_ISDIR(posix.fstat(like).st_mode):
+        posix.mkdir(f"{folder}/{last}", 0o111)
     else:
-        _write(_EMPTY, "")
-    tree = _clone(_EMPTY)
-    _set_attributes(tree, _READ_ONLY)
-    _place(tree, path)
-    (posix.rmdir if is_folder else posix.unlink)(_EMPTY)
+        _write(f"{folder}/{last}", "")
 
 
 def _clone(path: str, how: int = 0) -> int:

@@ -1,9 +1,12 @@
 """The files that a patch may read and write, by the sandbox and the approval policy of its call."""
 
+import errno
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from codex_py.errors import CallRefused, PatchError
+from codex_py.filesystem.denials import denials_of
+from codex_py.patch.files.failures import system_error
 from codex_py.patch.plan import readable_under, writable_under
 from codex_py.protocol.approval import may_ask
 from codex_py.protocol.dispatch import ToolContext
@@ -19,17 +22,20 @@ _READ_ONLY = (
 def writable_by(context: ToolContext, home: Path | None) -> Callable[[str], bool] | None:
     """A rule for real, absolute paths: the files that the sandbox allows to write; None if it allows all."""
     policy = context.sandbox_policy
+    denials = denials_of(policy.files)
     match policy.mode:
         case "danger-full-access":
-            return None
+            return (lambda path: not denials.refuses(path)) if policy.files.denies else None
         case "read-only":
             return lambda _path: False
         case "workspace-write":
             # As for commands: see `PlatformSandbox`.
             roots = resolve_roots(policy, context.environment.get("TMPDIR", ""), home)
-            own = (*own_paths(), *([] if home is None else [home]))
+            own = [*own_paths(), *([] if home is None else [home])]
+            own += (path for path, access in policy.files.entries if access == "read")
             held = layout(roots, own, offline=True).protected
-            return _excluding((*held, *absent_names(roots)), roots.all)
+            allowed = _excluding((*held, *absent_names(roots)), roots.all)
+            return lambda path: allowed(path) and not denials.refuses(path)
 
 
 class ReadScope:
@@ -45,10 +51,13 @@ class ReadScope:
         self._below = readable_under((context.cwd, *context.sandbox_policy.writable_roots))
         self._approved = {str(key) for key in context.approvals.granted if isinstance(key, Path)}
         self._hidden = tuple([f"{path}/" for path in (secrets(home) if home else ())])
+        self._denials = denials_of(context.sandbox_policy.files)
         self._may_ask = may_ask(context.approval_policy, "sandbox_approval")
         self._outside: dict[str, None] = {}
 
     def readable(self, path: str) -> bool:
+        if self._denials.refuses(path):
+            raise system_error(errno.EACCES)
         if self._writable is None:
             return True
         if f"{path}/".startswith(self._hidden):

@@ -15,7 +15,12 @@ from codex_py.errors import ToolError
 from codex_py.execpolicy.decision import Rules
 from codex_py.execpolicy.place import Place
 from codex_py.process.process import Process
-from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision
+from codex_py.protocol.approval import (
+    ApprovalPolicy,
+    ApprovalRequest,
+    ReviewDecision,
+    SandboxPolicy,
+)
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.tools.shell.permission import (
@@ -92,9 +97,13 @@ class Orchestrator:
         argv = without_variables(call.argv, self.hidden)
         if not login:
             argv[1] = "-c"
-        if not sandboxed:
+        policy = context.sandbox_policy
+        if not sandboxed and not policy.files.denies:
             return argv
-        return self.sandbox.command(argv, context.sandbox_policy, call.cwd)
+        if not sandboxed:
+            # It may do everything else.
+            policy = SandboxPolicy("danger-full-access", network_access=True, files=policy.files)
+        return self.sandbox.command(argv, policy, call.cwd)
 
     async def may_leave(self, call: CommandCall, process: Process, context: ToolContext) -> bool:
         """Under `on-failure`, if the sandbox seems to have blocked the command: ask whether to run it again outside.

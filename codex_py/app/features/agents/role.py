@@ -12,7 +12,6 @@ from codex_py.config.role_files import Role
 from codex_py.errors import ToolError
 from codex_py.mcp.servers import folded
 from codex_py.model.catalog import model_info
-from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.dispatch import Dispatch, ToolUse
 from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
@@ -118,7 +117,7 @@ class RoleLimits:
                 text = f"the role {self._role.name!r} of this agent does not allow `{use.call.tool_name}`"
                 raise ToolError(text, code="ToolNotAllowed")
             if self._role.reads_only and use.tool.name in COMMAND_TOOLS:
-                context = replace(use.context, sandbox_policy=SandboxPolicy(is_final=True))
+                context = replace(use.context, sandbox_policy=use.context.sandbox_policy.locked())
                 use = replace(use, context=context)
             return await inner(use)
 

@@ -180,8 +180,9 @@ async def _back(context: CommandContext, _: str) -> None:
 
 async def _diff(context: CommandContext, _: str) -> None:
     surface = context.surface
+    config = context.config
     diff = await asyncio.to_thread(
-        changes_since_commit, context.config.cwd, surface.programs, surface.environment
+        changes_since_commit, config.cwd, surface.programs, surface.environment, config.files
     )
     if not diff:
         context.transcript.notice("Nothing has been changed since the last commit.")

@@ -13,7 +13,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -79,6 +79,8 @@ class _State:
     """Folders of repositories inside of this one."""
     recent: list[str] = field(default_factory=list[str])
     """Files that had just been changed."""
+    denied: list[str] = field(default_factory=list[str])
+    """Files that the session may not read."""
 
 
 class Snapshots:
@@ -87,12 +89,19 @@ class Snapshots:
     Args:
         home: `$CODEX_HOME`, absolute. Nothing in it is copied.
         root, dot_git: see `Store`.
+        refuses: files that are not copied. Without it, those are not that were not when it was last given.
     """
 
     def __init__(
-        self, home: Path, root: Path, dot_git: Path | None, environment: Mapping[str, str]
+        self,
+        home: Path,
+        root: Path,
+        dot_git: Path | None,
+        environment: Mapping[str, str],
+        refuses: Callable[[str], bool] | None = None,
     ) -> None:
         self.root = root
+        self._refuses = refuses
         self.store = Store(home, root, dot_git, environment)
         self._state_path = self.store.path / "state"
         self._list_s = _LIST_FOLDER_S if dot_git is None else _LIST_S
@@ -153,7 +162,10 @@ class Snapshots:
         if len(limits) > _MAX_NEW:
             raise SnapshotError(f"{self.root} has too many files", is_too_large=True)
         now_s = time.time()
-        copied, left_out = self._divided(limits, state.modes)
+        if self._refuses is not None:
+            names = {*limits, *state.denied}
+            state.denied = [name for name in names if self._refuses(f"{self.root}/{name}")]
+        copied, left_out = self._divided(limits, state.modes, {*state.denied})
         state.left_out = list(left_out)
         unkept = self._unkept(left_out, state)
         statuses = ((name, _status(self.root, name)) for name in {*state.recent, *copied})
@@ -191,7 +203,7 @@ class Snapshots:
         return marks
 
     def _divided(
-        self, limits: Mapping[str, int], modes: dict[str, int]
+        self, limits: Mapping[str, int], modes: dict[str, int], denied: Collection[str]
     ) -> tuple[list[str], dict[str, os.stat_result]]:
         """The files to copy, whose `modes` are brought up to date, and those that are left out.
 
@@ -201,7 +213,7 @@ class Snapshots:
         copied, left_out = list[str](), dict[str, os.stat_result]()
         usual, room = usual_modes(), _MAX_NEW_BYTES
         for name, limit in limits.items():
-            if ".git" in name.lower().split("/") or self._is_own(name):
+            if ".git" in name.lower().split("/") or self._is_own(name) or name in denied:
                 continue
             found = _status(self.root, name)
             if found is not None and not _is_kept(self.root, name, found, min(limit, room)):
@@ -288,15 +300,20 @@ class Snapshots:
         return self.store.names(*words, timeout_s=self._list_s)
 
 
-def snapshots_of(home: Path, cwd: Path, environment: Mapping[str, str]) -> Snapshots:
+def snapshots_of(
+    home: Path,
+    cwd: Path,
+    environment: Mapping[str, str],
+    refuses: Callable[[str], bool] | None = None,
+) -> Snapshots:
     """The copies of the repository of a folder, or of the folder itself."""
     folder = Path(os.path.realpath(cwd))
     for root in (folder, *folder.parents):
         # An empty folder of this name is no repository, such as one that a sandbox left behind.
         with suppress(OSError, ValueError):
             if (git_folder(root / ".git") / "HEAD").exists():
-                return Snapshots(home, root, root / ".git", environment)
-    return Snapshots(home, folder, None, environment)
+                return Snapshots(home, root, root / ".git", environment, refuses)
+    return Snapshots(home, folder, None, environment, refuses)
 
 
 def _status(root: Path, name: str) -> os.stat_result | None:

@@ -1,0 +1,377 @@
+"""Applies `FileRules` to the file system: what is denied, under which names. LIGHT.
+
+Everyone who reads for the model asks the one `Denials` of the rules, and the sandbox hides from commands what it finds.
+A file is denied by its path, and by its inode under every other name. Folders are listed again once they have changed.
+"""
+
+import os
+import re
+import stat
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Final
+
+from codex_py.errors import ToolError
+from codex_py.protocol.file_rules import FileRules
+
+_SETTLED_S: Final = 2.0
+"""A folder that changed just now may change again without another time of change."""
+_MAX_FOLDERS: Final = 200_000
+_Inode = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """What to hide from a command that starts now. Paths are absolute and without links, outer ones first."""
+
+    hidden: tuple[Path, ...] = ()
+    """They exist."""
+    opened: tuple[Path, ...] = ()
+    """Below hidden ones, and open again."""
+    links: tuple[Path, ...] = ()
+    """Denied names that are links; where they lead is hidden."""
+    absent: tuple[Path, ...] = ()
+    """They are not there, but their folders are."""
+    pinned: tuple[Path, ...] = ()
+    """The folders above these must not be renamed: the rules name them."""
+
+
+NOTHING: Final = Denied()
+
+
+@dataclass(slots=True)
+class _Listing:
+    mark: tuple[int, int, int]
+    files: dict[str, int]
+    """Inodes by name, of all that is no folder."""
+    folders: dict[str, int]
+    is_complete: bool = True
+    matches: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """The names that match, by the top folder and the patterns."""
+    linked: list[str] | None = None
+    """The files with other names, once somebody has looked."""
+
+
+class Denials:
+    """May be asked by several threads."""
+
+    def __init__(self, rules: FileRules) -> None:
+        self.rules = rules
+        self._entries: dict[str, str] = {}
+        for path, access in rules.entries:
+            for name in (str(path), _entry(path), os.path.realpath(path)):
+                if self._entries.get(name) != "deny":
+                    self._entries[name] = access
+        self._globs: dict[str, list[str]] = {}
+        for folder, pattern in rules.globs:
+            for name in {str(folder), os.path.realpath(folder)}:
+                self._globs.setdefault(name, []).append(pattern)
+        self._listings: dict[str, _Listing] = {}
+        self._known: dict[_Inode, tuple[str, int, int]] = {}
+        """Path, time of change and size of what was hidden, by inode: a command may have moved a folder above it."""
+        self._is_read = False
+        self._lock = threading.Lock()
+
+    def refuses(self, path: str | Path, found: os.stat_result | None = None) -> bool:
+        """Whether a file must not be read. `path`: absolute. `found`: its status, once it is open."""
+        if not self.rules.denies:
+            return False
+        path = os.path.normpath(path)
+        if any(map(self._is_named, {path, os.path.realpath(path)})):
+            return True
+        if found is None:
+            try:
+                found = os.stat(path)  # noqa: PTH116
+            except (OSError, ValueError):
+                return False
+        if not self._is_read and found.st_nlink > 1:
+            self.now(())
+        known = self._known.get((found.st_dev, found.st_ino))
+        return known is not None and known[1:] == (found.st_mtime_ns, found.st_size)
+
+    def now(self, roots: Iterable[Path]) -> Denied:
+        """Look for what is denied. `roots`: folders with other names of denied files.
+
+        Raises:
+            ToolError: a denied file has a name outside of them, or there are too many folders to look at.
+        """
+        if not self.rules.denies:
+            return NOTHING
+        with self._lock:
+            return self._now([str(root) for root in roots])
+
+    def _now(self, roots: list[str]) -> Denied:
+        found: dict[str, os.stat_result] = {}
+        links, absent, pinned = dict[str, str](), list[str](), list[str]()
+        for path in map(_entry, self.rules.denied):
+            pinned.append(path)
+            if not self._add(path, path, found, links) and os.path.isdir(os.path.dirname(path)):  # noqa: PTH112, PTH120
+                absent.append(path)
+        for top, patterns in self._tops():
+            pinned.append(f"{top}/*")
+            simple = all(re.fullmatch(r"(\*\*/)?[^/]+", pattern) for pattern in patterns)
+            for path in self._matching(top, patterns):
+                self._add(path, top, found, links)
+                pinned += [] if simple else [path]
+        opened = [path for path in self._opened() if os.path.lexists(path)]
+        self._add_other_names(found, opened, roots)
+        hidden = _outermost(found, opened)
+        pinned += links.values()
+        self._is_read = True
+        paths = (hidden, opened, links, absent, pinned)
+        return Denied(*(tuple(map(Path, sorted(each, key=_depth))) for each in paths))
+
+    def _add(
+        self, path: str, top: str, found: dict[str, os.stat_result], links: dict[str, str]
+    ) -> bool:
+        """Deny a path, and where it leads. False if it is not there."""
+        try:
+            status = os.lstat(path)
+        except (OSError, ValueError):
+            return False
+        if stat.S_ISLNK(status.st_mode):
+            path = links[path] = os.path.realpath(path)
+            try:
+                status = os.lstat(path)
+            except OSError:
+                return True
+            # A link of the project's must not hide the system.
+            if (
+                not stat.S_ISREG(status.st_mode)
+                and path != top
+                and f"{top}/".startswith(f"{path}/")
+            ):
+                return True
+        found[path] = status
+        return True
+
+    def _add_other_names(
+        self, found: dict[str, os.stat_result], opened: Sequence[str], roots: Sequence[str]
+    ) -> None:
+        """Deny the same files under other names: hard links, and names in folders that were moved."""
+        here = {(each.st_dev, each.st_ino) for each in found.values()}
+        lost: set[_Inode] = set()
+        for inode in self._known.keys() - here:
+            path, *marks = self._known[inode]
+            status = _status(path)
+            if status is None or (status.st_dev, status.st_ino) != inode:
+                lost.add(inode)
+            elif marks == [status.st_mtime_ns, status.st_size]:
+                found[path] = status
+        linked: dict[_Inode, int] = {}
+        names: dict[_Inode, set[str]] = {}
+        for path, status in found.items():
+            inode = (status.st_dev, status.st_ino)
+            if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+                linked[inode] = status.st_nlink
+                names.setdefault(inode, set()).add(path)
+            elif stat.S_ISDIR(status.st_mode):
+                linked |= self._linked_in(path, opened)
+        if lost or linked:
+            tops = [*roots, *(top for top, _ in self._tops())]
+            tops += (p if stat.S_ISDIR(s.st_mode) else os.path.dirname(p) for p, s in found.items())  # noqa: PTH120
+            for path, status in self._names_of({*lost, *linked}, _outermost(tops, ())):
+                inode = (status.st_dev, status.st_ino)
+                if inode in linked or self._known[inode][1:] == (
+                    status.st_mtime_ns,
+                    status.st_size,
+                ):
+                    names.setdefault(inode, set()).add(path)
+                    found[path] = status
+        for inode, count in linked.items():
+            if len(names.get(inode, ())) < count:
+                named = min(names.get(inode, {"a denied file"}))
+                text = f"{named} is denied, and has another name (a hard link) outside of the workspace"
+                raise ToolError(f"{text}; remove that one", code="SandboxUnavailable")
+        self._known = {
+            (status.st_dev, status.st_ino): (path, status.st_mtime_ns, status.st_size)
+            for path, status in found.items()
+        }
+
+    def _linked_in(self, folder: str, opened: Sequence[str]) -> dict[_Inode, int]:
+        """The files in a denied folder that have other names, with the number of their names."""
+        linked: dict[_Inode, int] = {}
+        for path, listing in self._folders(folder, None, opened):
+            names = listing.files if listing.linked is None else listing.linked
+            listing.linked = []
+            for name in names:
+                status = _status(f"{path}/{name}")
+                if status and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+                    listing.linked.append(name)
+                    linked[status.st_dev, status.st_ino] = status.st_nlink
+        return linked
+
+    def _names_of(
+        self, inodes: set[_Inode], tops: Iterable[str]
+    ) -> Iterator[tuple[str, os.stat_result]]:
+        numbers = {number for _, number in inodes}
+        for top in tops:
+            for path, listing in self._folders(top, None):
+                for name, number in (*listing.files.items(), *listing.folders.items()):
+                    if number in numbers:
+                        status = _status(named := f"{path.rstrip('/')}/{name}")
+                        if status and (status.st_dev, status.st_ino) in inodes:
+                            yield named, status
+
+    def _matching(self, top: str, patterns: Sequence[str]) -> Iterator[str]:
+        """The paths below a folder that match, but none in a folder that does."""
+        limit: int | None = max(pattern.count("/") + 1 for pattern in patterns)
+        if any("**" in pattern for pattern in patterns):
+            depth = self.rules.scan_depth
+            limit = None if depth is None else max(limit, depth + 1)
+        expression = _expression("\n".join(patterns))
+        inside: list[str] = []
+        for path, listing in self._folders(top, limit, inside):
+            key = f"{top}\n{expression.pattern}"
+            if key not in listing.matches:
+                start = path[len(top.rstrip("/")) + 1 :] + "/" if path != top else ""
+                both = (*listing.files, *listing.folders)
+                listing.matches[key] = [n for n in both if expression.fullmatch(start + n)]
+            if not listing.is_complete:
+                # A command of the same user can make it readable.
+                inside.append(path)
+                yield path
+            for name in listing.matches[key]:
+                inside.append(f"{path.rstrip('/')}/{name}")
+                yield inside[-1]
+
+    def _folders(
+        self, top: str, limit: int | None, passed: Sequence[str] = ()
+    ) -> Iterator[tuple[str, _Listing]]:
+        """A folder and those below it, `limit` deep; not those that are `passed`, perhaps meanwhile."""
+        level, count, deep = [top], 0, 0
+        while level and deep != limit:
+            below: list[str] = []
+            for path in level:
+                if (listing := self._listing(path)) is None:
+                    continue
+                if (count := count + 1) > _MAX_FOLDERS:
+                    text = f"{top} has too many folders to look for what is denied; set `glob_scan_max_depth`"
+                    raise ToolError(text, code="SandboxUnavailable")
+                yield path, listing
+                prefix = path.rstrip("/")
+                below += (f"{prefix}/{name}" for name in listing.folders)
+            closed = set(passed)
+            level, deep = [path for path in below if path not in closed], deep + 1
+
+    def _listing(self, path: str) -> _Listing | None:
+        status = _status(path)
+        if status is None or not stat.S_ISDIR(status.st_mode):
+            return None
+        mark = (status.st_dev, status.st_ino, status.st_ctime_ns)
+        known = self._listings.get(path)
+        if known is not None and known.mark == mark:
+            return known
+        listing = _Listing(mark, {}, {})
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    is_folder = entry.is_dir(follow_symlinks=False)
+                    (listing.folders if is_folder else listing.files)[entry.name] = entry.inode()
+        except OSError:
+            listing.is_complete = False
+        if time.time() - status.st_ctime >= _SETTLED_S:
+            self._listings[path] = listing
+        return listing
+
+    def _tops(self) -> Iterator[tuple[str, list[str]]]:
+        """The folders of the patterns, without links."""
+        tops: dict[str, list[str]] = {}
+        for folder, pattern in self.rules.globs:
+            tops.setdefault(os.path.realpath(folder), []).append(pattern)
+        yield from tops.items()
+
+    def _opened(self) -> list[str]:
+        """The entries below denied ones that are open."""
+        found: list[str] = []
+        for path, access in self.rules.entries:
+            real = os.path.realpath(path)
+            above = (self._entries.get(str(folder)) for folder in Path(real).parents)
+            nearest = next((each for each in above if each is not None), None)
+            if access != "deny" and nearest == "deny" and not self._is_named(real):
+                found.append(real)
+        return found
+
+    def _is_named(self, path: str) -> bool:
+        """Whether the rules deny a normal path."""
+        for top, patterns in self._globs.items():
+            prefix = top.rstrip("/") + "/"
+            if path.startswith(prefix) and _expression("\n".join(patterns), whole=False).fullmatch(
+                path[len(prefix) :]
+            ):
+                return True
+        entries = self._entries
+        while path not in entries and path != "/":
+            path = os.path.dirname(path)  # noqa: PTH120
+        return entries.get(path) == "deny"
+
+
+@lru_cache(maxsize=16)
+def denials_of(rules: FileRules) -> Denials:
+    """The one object of these rules."""
+    return Denials(rules)
+
+
+def _entry(path: Path) -> str:
+    """The path without links but for the last name."""
+    return os.path.join(os.path.realpath(path.parent), path.name)  # noqa: PTH118
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
+
+
+def _depth(path: str) -> tuple[int, str]:
+    return path.count("/"), path
+
+
+def _outermost(paths: Iterable[str], opened: Iterable[str]) -> list[str]:
+    """Those that are not inside another one, unless something open lies between."""
+    kept: dict[str, bool] = dict.fromkeys(opened, False)
+    for path in sorted({*paths}, key=_depth):
+        above: str = path
+        while above != "/":
+            above = os.path.dirname(above)  # noqa: PTH120
+            if above in kept:
+                break
+        if not kept.get(above, False):
+            kept[path] = True
+    return [path for path, is_hidden in kept.items() if is_hidden]
+
+
+@cache
+def _expression(patterns: str, *, whole: bool = True) -> re.Pattern[str]:
+    """A regular expression for relative paths. `whole`: not for what lies in a matching folder."""
+    end = "" if whole else "(?:/.*)?"
+    parts = (_translated(pattern) for pattern in patterns.split("\n"))
+    return re.compile(f"(?:{'|'.join(parts)}){end}", re.DOTALL)
+
+
+_TOKEN: Final = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\]|.", re.DOTALL)
+_MEANING: Final[Mapping[str, str]] = {
+    "**/": "(?:[^/]+/)*",
+    "**": ".+",
+    "*": "[^/]*",
+    "?": "[^/]",
+}
+
+
+def _translated(pattern: str) -> str:
+    parts: list[str] = []
+    for token in _TOKEN.findall(pattern):
+        if token in _MEANING:
+            parts.append(_MEANING[token])
+        elif len(token) > 1:
+            inner = token[1:-1].replace("\\", r"\\").replace("[", r"\[").replace("^", r"\^")
+            inner = f"^/{inner[1:]}" if inner.startswith("!") else inner
+            parts.append(f"[{inner}]")
+        else:
+            parts.append(re.escape(token))
+    return "".join(parts)
