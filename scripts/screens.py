@@ -1,6 +1,7 @@
 """`scripts/screens FOLDER`: what the terminal shows in each situation, as pictures.
 
-The situations are those of the tests, where they are kept as text: tests/frontends/tui/situations.py.
+The situations are those of the tests, where they are kept as text: tests/frontends/tui/situations.py. With
+`--sessions`, it is a session of this program instead, beside the same one of the released Codex.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import pyte
 from PIL import Image, ImageDraw, ImageFont
 from pyte.screens import Char
 
+from scripts.session_screens import session_screens
 from tests.frontends.tui.situations import SITUATIONS, THEMES, WIDTHS
 
 _FONTS = (
@@ -36,8 +38,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/screens", description=__doc__)
     parser.add_argument("folder", type=Path, help="where the pictures go")
     parser.add_argument("names", nargs="*", help="of situations; default: all")
+    parser.add_argument("--sessions", action="store_true", help="a session in a real terminal")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
+    if arguments.sessions:
+        for width in WIDTHS:
+            for name, screen in session_screens(width):
+                _drawn(screen, "dark").save(arguments.folder / f"{name} {width}.png")
+        return
     for name in arguments.names or SITUATIONS:
         for look, theme in THEMES.items():
             for width in WIDTHS:
@@ -49,15 +57,19 @@ def _picture(text: str, width: int, look: str) -> Image.Image:
     # Long lines are wrapped by the terminal.
     screen = pyte.Screen(width, 400)
     pyte.Stream(screen).feed(text.replace("\n", "\r\n"))
+    return _drawn(screen, look)
+
+
+def _drawn(screen: pyte.Screen, look: str) -> Image.Image:
     rows = [y for y, row in enumerate(screen.display) if row.strip()]
     height = rows[-1] + 1 if rows else 1
     ground = _GROUND.get(look, _GROUND["dark"])
-    size = width * _COLUMN + 2 * _EDGE, height * _ROW + 2 * _EDGE
+    size = screen.columns * _COLUMN + 2 * _EDGE, height * _ROW + 2 * _EDGE
     image = Image.new("RGB", size, ground[0])
     draw = ImageDraw.Draw(image)
     fonts = [_font(suffix) for suffix in ("", "-Bold", "-Oblique", "-BoldOblique")]
     for y in range(height):
-        for x in range(width):
+        for x in range(screen.columns):
             _draw_cell(draw, screen.buffer[y][x], (x, y), ground, fonts)
     return image
 

@@ -55,6 +55,8 @@ class PtyProgram:
         """All that the program has written."""
         self.reports_focus = False
         """As tmux does: as soon as it is asked to."""
+        self.background: str | None = None
+        """Of the terminal, as `rgb:0000/0000/0000`; one that is asked for it says so."""
         self._screen = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.1)
         self._stream = pyte.ByteStream(self._screen)
         self._fd, slave = os.openpty()
@@ -92,6 +94,10 @@ class PtyProgram:
         self.process.wait()
         os.close(self._fd)
         os.close(self._slave)
+
+    @property
+    def screen(self) -> pyte.Screen:
+        return self._screen
 
     @property
     def lines(self) -> list[str]:
@@ -196,6 +202,8 @@ class PtyProgram:
         self.raw += data
         if self.reports_focus and b"\x1b[?1004h" in data:
             self.press("focus-out")
+        if self.background is not None and b"\x1b]11;?" in data:
+            self.type(f"\x1b]11;{self.background}\x1b\\")
         # pyte takes the private mark of this one for its end.
         self._stream.feed(data.replace(b"\x1b[<1u", b""))
         return bool(data)
