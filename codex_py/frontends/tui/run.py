@@ -21,7 +21,7 @@ from codex_py.config.config import Config
 from codex_py.errors import UsageError
 from codex_py.filesystem.git import for_another_tree
 from codex_py.frontends.tui.composer import composer_window
-from codex_py.frontends.tui.fitting import Fragments, fit, joined, status_gap
+from codex_py.frontends.tui.fitting import INDENT, Fragments, fit, joined, status_gap
 from codex_py.frontends.tui.keys import composer_keys, program_keys
 from codex_py.frontends.tui.output import TerminalWriter
 from codex_py.frontends.tui.surface import Launch, LoadedHalf, Surface
@@ -216,7 +216,7 @@ def _live_height(surface: Surface) -> layout.Dimension:
 def _below(surface: Surface) -> Fragments:
     columns = surface.screen.width
     if hint := surface.panels.hint or surface.hints.text:
-        return [("class:quiet", fit(hint, columns))]
+        return [("class:quiet", INDENT + fit(hint, columns - len(INDENT)))]
     mode = f"{name} " if (name := surface.composer.vi_mode) else ""
     line = surface.status.line(surface.screen.theme, columns - len(mode))
     return [("class:accent", mode), *line]
