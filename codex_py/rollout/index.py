@@ -93,7 +93,7 @@ def latest_session(home: Path, *, cwd: Path | None) -> Path | None:
 
 
 def recent_sessions(
-    home: Path, *, cwd: Path | None, folder: str = SESSIONS
+    home: Path, *, cwd: Path | None, folder: str = SESSIONS, by_start: bool = False
 ) -> Iterator[tuple[Path, SessionMeta, int]]:
     """The sessions of people, not of subagents, in a folder of the home, each with the time of its last line in ns.
 
@@ -101,6 +101,7 @@ def recent_sessions(
 
     Args:
         cwd: absolute; None for sessions of any directory.
+        by_start: the one that began last comes first.
     """
     newest: dict[str, tuple[int, str]] = {}
     for thread_id, entry in _newest_first(home / folder):
@@ -110,7 +111,8 @@ def recent_sessions(
     real = "" if cwd is None else os.path.realpath(cwd)
     # A session file has a name that is not UTF-8 as well as it can.
     here = {real, well_formed(real)}
-    for modified, name in sorted(newest.values(), reverse=True):
+    found = newest.values() if by_start else sorted(newest.values(), reverse=True)
+    for modified, name in found:
         path = Path(name)
         if (meta := _meta(path)) is None or isinstance(meta.source, dict):
             continue

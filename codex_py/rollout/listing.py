@@ -6,12 +6,14 @@ costs a directory walk and a read for each one in it. A search reads files line 
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from codex_py.instructions import instruction_text
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import decode_json
 from codex_py.protocol.prompts import message_texts, prompt_of
@@ -26,6 +28,10 @@ _SHOWN_PLACES: Final = 3
 _MAX_MESSAGE_BYTES: Final = 1 << 24
 """Messages in longer lines are not searched."""
 _MODEL: Final = re.compile(rb'"model":"([^"\\]*)"')
+_NOT_SAID: Final = re.compile(
+    r"<(\w+)[^<>]*>.*?</\1>|```.*?```|\[Image #\d+\]|(?<!\S)(?:@|\$[A-Za-z])\S*", re.DOTALL
+)
+"""In a prompt: blocks of attached text, pictures, files and skills."""
 _SNIPPET: Final = (60, 200)
 """Characters that are shown before and after the start of a found word."""
 
@@ -38,6 +44,9 @@ class SessionSummary:
     """As the user named it."""
     preview: str
     """How the first prompt begins, on one line; empty where none was found."""
+    title: str
+    """Its first words that are the user's own."""
+    created: datetime
     updated: datetime
     """When it was written to last; UTC."""
     cwd: str
@@ -67,6 +76,7 @@ def list_sessions(
     search: str = "",
     limit: int = 25,
     archived: bool = False,
+    by_start: bool = False,
 ) -> list[SessionSummary]:
     """Up to `limit` of the `recent_sessions`.
 
@@ -76,6 +86,7 @@ def list_sessions(
         search: words that must all occur, in upper or lower case, in the name, the first prompt, the
             directory, the branch or the id.
         archived: list the archived ones instead.
+        by_start: the one that began last first.
     """
     words = search.casefold().split()
 
@@ -84,7 +95,8 @@ def list_sessions(
         text = "\n".join(filter(None, fields)).casefold()
         return all(word in text for word in words)
 
-    return list(islice(filter(fits, _summaries(home, cwd, archived=archived)), limit))
+    summaries = _summaries(home, cwd, archived=archived, by_start=by_start)
+    return list(islice(filter(fits, summaries), limit))
 
 
 def search_sessions(
@@ -125,10 +137,14 @@ def _places(path: Path, words: Sequence[str], plain: Sequence[bytes]) -> Iterato
             yield PreviewMessage(message.role, snippet)
 
 
-def _summaries(home: Path, cwd: Path | None, *, archived: bool) -> Iterator[SessionSummary]:
+def _summaries(
+    home: Path, cwd: Path | None, *, archived: bool, by_start: bool = False
+) -> Iterator[SessionSummary]:
     names = thread_names(home)
     folder = ARCHIVED_SESSIONS if archived else SESSIONS
-    for path, meta, modified in recent_sessions(home, cwd=cwd, folder=folder):
+    found = recent_sessions(home, cwd=cwd, folder=folder, by_start=by_start)
+    for path, meta, modified in found:
+        updated = datetime.fromtimestamp(modified / 1e9, UTC)
         try:
             prompt, model = beginning(path)
         except OSError:
@@ -138,12 +154,29 @@ def _summaries(home: Path, cwd: Path | None, *, archived: bool) -> Iterator[Sess
             path=path,
             name=names.get(meta.id),
             preview=" ".join(prompt.split())[:_SHOWN_CHARACTERS],
-            updated=datetime.fromtimestamp(modified / 1e9, UTC),
+            title=title_of(prompt),
+            created=_time(meta.timestamp) or updated,
+            updated=updated,
             cwd=meta.cwd,
             branch=meta.git.get("branch"),
             model=model,
             forked_from=None if meta.continues_id else meta.forked_from_id,
         )
+
+
+def title_of(prompt: str) -> str:
+    """The first words of a prompt that are the user's own, on one line: no mention, no text of an attached file, and of
+    the template of `/init` its name."""
+    if prompt.strip() == instruction_text("commands/init.md").strip():
+        return "/init"
+    said = " ".join(_NOT_SAID.sub(" ", prompt).split()) or " ".join(prompt.split())
+    return said[:_SHOWN_CHARACTERS]
+
+
+def _time(timestamp: str) -> datetime | None:
+    with suppress(ValueError):
+        return datetime.fromisoformat(timestamp)
+    return None
 
 
 def preview_messages(path: Path, *, limit: int = 6) -> list[PreviewMessage]:

@@ -4,9 +4,12 @@ import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
+from codex_py.instructions import instruction_text
 from codex_py.protocol.ids import new_thread_id
 from codex_py.rollout.index import rename_thread
-from codex_py.rollout.listing import PreviewMessage, list_sessions, preview_messages
+from codex_py.rollout.listing import PreviewMessage, list_sessions, preview_messages, title_of
 from tests.rollout.builders import assistant, developer, meta, record, session_file, user
 
 ENVIRONMENT = user("<environment_context>\n</environment_context>")
@@ -46,6 +49,30 @@ def test_the_newest_sessions_come_first(tmp_path: Path) -> None:
     assert sorted(shown) == [f"p{n}" for n in range(7)]
     assert [int(preview[1:]) // 2 for preview in shown] == [3, 2, 2, 1, 1, 0, 0]
     assert _previews(tmp_path, limit=3) == shown[:3]
+
+
+def test_the_latest_to_begin_may_come_first(tmp_path: Path) -> None:
+    for n in range(3):
+        _session(tmp_path, f"p{n}", used_at=9 - n, timestamp=f"2026-01-0{n + 1}T10:00:00.000Z")
+    assert _previews(tmp_path) == ["p0", "p1", "p2"]
+    assert _previews(tmp_path, by_start=True) == ["p2", "p1", "p0"]
+    assert list_sessions(tmp_path, by_start=True)[0].created == datetime(2026, 1, 3, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "title"),
+    [
+        ("Mend\n the  tests", "Mend the tests"),
+        ("@src/a.py [Image #1] $review look  at this, it costs $5", "look at this, it costs $5"),
+        ('<context ref="x.py">\n<b>def f(): ...</b>\n</context>\n\nWhy?', "Why?"),
+        ("```\na log\n```\nWhat is this?", "What is this?"),
+        ("@README.md", "@README.md"),
+        (instruction_text("commands/init.md"), "/init"),
+        ("me@home asks", "me@home asks"),
+    ],
+)
+def test_a_title_has_the_first_words_that_were_meant(prompt: str, title: str) -> None:
+    assert title_of(prompt) == title
 
 
 def test_sessions_are_chosen_by_place_and_words(tmp_path: Path) -> None:

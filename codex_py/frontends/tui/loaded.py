@@ -19,7 +19,7 @@ from codex_py.frontends.tui.commands.hooks import HOOKS, settle_hooks
 from codex_py.frontends.tui.commands.program import PROGRAM, PROMPTS, custom_command
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.commands.review import REVIEW
-from codex_py.frontends.tui.commands.sessions import SESSIONS, pick_session
+from codex_py.frontends.tui.commands.sessions import SESSIONS
 from codex_py.frontends.tui.commands.settings import SETTINGS
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.conversation import Conversation
@@ -28,6 +28,7 @@ from codex_py.frontends.tui.panel import Postponed, yes_or_no
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.questions import TerminalElicitor
 from codex_py.frontends.tui.render import Renderer
+from codex_py.frontends.tui.session_picker import pick_session
 from codex_py.frontends.tui.shell import UserShell
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.theme import Theme

@@ -1,7 +1,8 @@
 """A list to pick from, narrowed by typing, with a preview of the selected row."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from prompt_toolkit.buffer import Buffer
@@ -46,6 +47,7 @@ Search: TypeAlias = "Callable[[str], Awaitable[Sequence[Option[T]]]]"
 """Finds the rows for what has been typed."""
 Preview: TypeAlias = Callable[[T], Awaitable[str]]
 """Describes a value, for a terminal; lines beyond the room are cut."""
+Action: TypeAlias = Callable[[T | None], Awaitable[None]]
 
 
 class Picker(Panel[T | None]):
@@ -55,6 +57,7 @@ class Picker(Panel[T | None]):
         rows: a list, in which every typed word has to be in the label or the note; or a search, which is
             called at once and whenever something is typed, and cancelled when more is typed.
         selected: index of the row that Enter takes if nothing is moved.
+        actions: by key; what they do to the selected row, before a search is made anew.
     """
 
     def __init__(
@@ -64,8 +67,10 @@ class Picker(Panel[T | None]):
         *,
         preview: "Preview[T] | None" = None,
         selected: int = 0,
+        actions: Mapping[str, Action[T]] | None = None,
     ) -> None:
         super().__init__(None)
+        self.title = title
         self._source = rows
         self._preview = preview
         self._rows: Sequence[Option[T]] = ()
@@ -81,6 +86,9 @@ class Picker(Panel[T | None]):
         bind(keys, "c-r", lambda _: self._move(1))
         bind(keys, "enter", lambda _: self._enter())
         bind(keys, f"{ESC} c-c", lambda _: self._leave())
+        for key, action in (actions or {}).items():
+            act = partial(self._act, action)
+            bind(keys, key, lambda _, act=act: self._restart("search", act()), eager=True)
         # The sign of the search is on the screen already: who presses it wants to search.
         bind(keys, "/", lambda _: None, Condition(lambda: not self._typed.text))
         hint = AfterInput(self._hint, style="class:quiet")
@@ -88,7 +96,8 @@ class Picker(Panel[T | None]):
         found = FormattedTextControl(self._list)
         parts: list[AnyContainer] = [
             Window(
-                FormattedTextControl(lambda: [("bold", INDENT + title), self._place()]), height=1
+                FormattedTextControl(lambda: [("bold", INDENT + self.title), self._place()]),
+                height=1,
             ),
             VSplit([Window(FormattedTextControl("  / "), width=4), Window(control, height=1)]),
             Window(found, height=self._height, dont_extend_height=True),
@@ -117,6 +126,10 @@ class Picker(Panel[T | None]):
                 if all(word in f"{row.label} {row.told}".lower() for word in words)
             ]
         self._select(min(selected, len(self._rows) - 1))
+
+    async def _act(self, action: Action[T]) -> None:
+        await action(self._rows[self._selected].value if self._rows else None)
+        await self._find(self._selected)
 
     def _select(self, index: int) -> None:
         self._selected = max(0, index)
@@ -148,7 +161,7 @@ class Picker(Panel[T | None]):
             self._select(moved(self._selected, rows, len(self._rows)))
 
     def _hint(self) -> str:
-        return "" if self._typed.text else fit(_HINT, panel_size().columns - 5)
+        return "" if self._typed.text or self.hint else fit(_HINT, panel_size().columns - 5)
 
     def _place(self) -> tuple[str, str]:
         count = len(self._rows)

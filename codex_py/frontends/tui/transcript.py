@@ -120,8 +120,7 @@ class Transcript:
                 | events.CommandInBackground()
                 | events.McpToolCallProgress()
             ):
-                if running := self._running.get(event.item_id):
-                    self._go_on(running, event)
+                self._go_on(event)
             case events.ItemStarted(item) | events.ItemUpdated(item):
                 self._start(item)
             case events.ItemCompleted(item) if not _has_been_told(item):
@@ -257,16 +256,16 @@ class Transcript:
 
     def _go_on(
         self,
-        running: _Running,
         event: events.CommandOutputDelta | events.CommandInBackground | events.McpToolCallProgress,
     ) -> None:
-        match event:
-            case events.CommandOutputDelta(_, delta):
-                running.output = (running.output + delta)[-_OUTPUT_KEPT:]
-            case events.CommandInBackground():
-                running.since = self._now()
-            case events.McpToolCallProgress(_, message):
-                running.output = message[:_OUTPUT_KEPT]
+        if (running := self._running.get(event.item_id)) is None:
+            return
+        if isinstance(event, events.CommandInBackground):
+            running.since = self._now()
+        elif isinstance(event, events.CommandOutputDelta):
+            running.output = (running.output + event.delta)[-_OUTPUT_KEPT:]
+        else:
+            running.output = event.message[:_OUTPUT_KEPT]
 
     def _complete(self, item: event_items.ThreadItem) -> None:
         self._running.pop(item.id, None)

@@ -36,6 +36,8 @@ _SILENT = {"cd", "pwd", "true", "wc", "uniq"}
 """They print nothing of files, or count what others have read."""
 _FILTERS = {"head", "tail"}
 _LONGEST_FOLDER = 1_000
+_LONGEST_BEHIND = 40
+"""Characters of a command in the background: its state follows on the row."""
 
 
 def command_cell(item: CommandExecution, theme: Theme) -> RenderableType:
@@ -74,7 +76,9 @@ def background_cell(
 ) -> RenderableType:
     """A command that the agent does not wait for: one row, with the last line of what it has printed."""
     last = last_lines(printed, 1) or Text()
-    script = one_line(script_of(cut(item.command, LONGEST_SCRIPT, ""), theme.shell), 200)
+    script = one_line(
+        script_of(cut(item.command, LONGEST_SCRIPT, ""), theme.shell), _LONGEST_BEHIND
+    )
     head = Text.assemble(("In the background ", "action"), highlighted(script, "bash"))
     head.append(f" · since {since}", "quiet").append(" · " if last else "", "quiet").append(last)
     head.no_wrap, head.overflow = True, "ellipsis"

@@ -3,7 +3,6 @@ changes."""
 
 import asyncio
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,13 +13,11 @@ from codex_py.errors import CodexError
 from codex_py.frontends.tui.agents import AgentReader, agent_row
 from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
-from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.fitting import Fragments, fit
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.panel import yes_or_no
 from codex_py.frontends.tui.picker import Picker
-from codex_py.frontends.tui.surface import Surface
-from codex_py.frontends.tui.theme import PROMPT
+from codex_py.frontends.tui.session_picker import pick_session
 from codex_py.patch.files.change import Entry
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.entries import Entries
@@ -29,12 +26,7 @@ from codex_py.patch.undo.recorder import undo_problem
 from codex_py.patch.undo.running_turns import recover_turns
 from codex_py.protocol.event_items import UserMessage
 from codex_py.rollout.archive import archive, delete
-from codex_py.rollout.listing import SessionSummary, list_sessions, preview_messages
 from codex_py.streams.terminal import printable, some_of
-from codex_py.streams.times import age
-
-_LISTED = 200
-"""Sessions that one search shows; a narrower one finds the others."""
 
 
 async def _new(context: CommandContext, _: str) -> None:
@@ -55,38 +47,6 @@ async def _resume(context: CommandContext, argument: str) -> None:
         context.surface.hints.show("this conversation is open already")
     elif wanted is not None:
         await conversation.open(replace(conversation.new_session(), resume=wanted))
-
-
-async def pick_session(conversation: Conversation, surface: Surface) -> str | None:
-    """Let the user choose among the sessions of this folder; None if they do not."""
-    home, cwd, screen = conversation.config.home, conversation.config.cwd, surface.screen
-    current = conversation.session
-
-    async def search(typed: str) -> Sequence[Option[SessionSummary]]:
-        listed = await asyncio.to_thread(list_sessions, home, cwd=cwd, search=typed, limit=_LISTED)
-        room = screen.width - 24
-        return [
-            Option(
-                fit(printable(found.name or found.preview or found.id), room - len(found.fork_mark))
-                + found.fork_mark,
-                found,
-                note=age(found.updated),
-            )
-            for found in listed
-            if current is None or found.id != current.thread_id
-        ]
-
-    async def preview(found: SessionSummary) -> str:
-        messages = await asyncio.to_thread(preview_messages, found.path)
-        marks = {"user": screen.theme.sign(PROMPT), "assistant": screen.theme.sign("•")}
-        room = screen.width - 6
-        return "\n".join(
-            f"    {marks[message.role]} {fit(printable(message.text), room)}"
-            for message in messages
-        )
-
-    picked = await surface.panels.show(Picker("Resume a session", search, preview=preview))
-    return None if picked is None else picked.id
 
 
 async def _fork(context: CommandContext, argument: str) -> None:

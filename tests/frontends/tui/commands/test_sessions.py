@@ -56,6 +56,46 @@ def test_a_fork_is_marked_among_the_sessions_to_resume(start: Start, place: Work
         program.wait_for("  Hello?  just now")
 
 
+@pytest.mark.parametrize(("columns", "rows"), [(60, 16), (80, 24), (140, 40)])
+def test_sessions_are_sorted_archived_and_found_in_all_folders(
+    start: Start, place: Workplace, columns: int, rows: int
+) -> None:
+    with ScriptedServer([ANSWER, ANSWER, ANSWER]) as server:
+        first: str = place.run(server, "First?").events[0]["thread_id"]
+        place.rerun("Second?")
+        place.rerun("resume", first, "Again")
+        other = place.cwd.parent / "elsewhere"
+        other.mkdir()
+        place.rerun("-C", str(other), "Third?")
+        program = start(server, "resume", columns=columns, rows=rows)
+        program.wait_for("> First?  just now")
+        program.wait_for("Tab all folders · ^S created · ^A archived · ^X archive")
+        assert "Third?" not in program.text
+        program.press("c-s")
+        program.wait_for("> Second?  just now")
+        program.wait_for("(this folder, created, active)")
+        program.press("tab")
+        program.wait_for("> Third?  just now · elsewhere")
+        program.press("tab")
+        program.wait_until(lambda: "Third?" not in program.text)
+        program.press("c-x")
+        program.wait_until(lambda: "> Second?" not in program.text)
+        program.press("c-a")
+        program.wait_for("created, archived)")
+        program.wait_for("> Second?")
+        program.press("c-x")
+        program.wait_for("nothing found")
+        program.press("c-a")
+        program.wait_for("> Second?")
+        program.press("c-x")
+        program.wait_for("> First?")
+        program.press("c-a")
+        program.wait_for("> Second?")
+        # It is brought back.
+        program.press("enter")
+        program.wait_for("\u203a Second?")
+
+
 def test_nothing_is_forked_before_anything_was_said(start: Start) -> None:
     with ScriptedServer([ANSWER]) as server:
         program = start(server)

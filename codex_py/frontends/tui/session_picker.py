@@ -1,0 +1,109 @@
+"""The list of sessions to go on with: of this folder or of all, sorted, archived and brought back."""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from prompt_toolkit.utils import get_cwidth
+
+from codex_py.errors import CodexError
+from codex_py.frontends.tui.conversation import Conversation
+from codex_py.frontends.tui.fitting import fit
+from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.picker import Picker
+from codex_py.frontends.tui.surface import Surface
+from codex_py.frontends.tui.theme import PROMPT
+from codex_py.rollout.archive import archive, unarchive
+from codex_py.rollout.listing import SessionSummary, list_sessions, preview_messages
+from codex_py.streams.terminal import printable
+from codex_py.streams.times import age
+
+_LISTED: Final = 200
+"""Sessions that one search shows; a narrower one finds the others."""
+_LISTS: Final = {
+    "Tab": ("this folder", "all folders"),
+    "^S": ("last used", "created"),
+    "^A": ("active", "archived"),
+}
+"""What a key switches between: where from, sorted by what, which."""
+_LONGEST_PLACE: Final = 20
+_LEAST_TITLE: Final = 16
+
+
+async def pick_session(conversation: Conversation, surface: Surface) -> str | None:
+    """Let the user choose among the sessions; None if they do not. An archived one is brought back."""
+    sessions = _Sessions(conversation, surface)
+    picked = await surface.panels.show(sessions.picker)
+    if picked is not None and sessions.chosen["^A"]:
+        await asyncio.to_thread(unarchive, conversation.config.home, picked.id)
+    return None if picked is None else picked.id
+
+
+class _Sessions:
+    def __init__(self, conversation: Conversation, surface: Surface) -> None:
+        self._conversation = conversation
+        self._config = conversation.config
+        self._screen = surface.screen
+        self.chosen = dict.fromkeys(_LISTS, False)
+        keys = {"tab": "Tab", "c-s": "^S", "c-a": "^A"}
+        actions = {key: partial(self._switch, name) for key, name in keys.items()}
+        self.picker: Picker[SessionSummary] = Picker(
+            "", self._search, preview=self._preview, actions={**actions, "c-x": self._move}
+        )
+        self._describe()
+
+    def _describe(self, problem: str = "") -> None:
+        """The title and the row of keys."""
+        said = ", ".join(_LISTS[key][on] for key, on in self.chosen.items())
+        keys = [f"{key} {_LISTS[key][not on]}" for key, on in self.chosen.items()]
+        move = "^X bring back" if self.chosen["^A"] else "^X archive"
+        self.picker.title = problem or f"Resume a session ({said})"
+        self.picker.hint = " · ".join([*keys, move])
+
+    async def _switch(self, key: str, _: SessionSummary | None) -> None:
+        self.chosen[key] = not self.chosen[key]
+        self._describe()
+
+    async def _move(self, found: SessionSummary | None) -> None:
+        """Into the archive, or out of it."""
+        work, problem = unarchive if self.chosen["^A"] else archive, ""
+        try:
+            if found is not None:
+                await asyncio.to_thread(work, self._config.home, found.id)
+        except CodexError as error:
+            problem = printable(str(error))
+        self._describe(problem)
+
+    async def _search(self, typed: str) -> Sequence[Option[SessionSummary]]:
+        listed = await asyncio.to_thread(
+            list_sessions,
+            self._config.home,
+            cwd=None if self.chosen["Tab"] else self._config.cwd,
+            search=typed,
+            limit=_LISTED,
+            archived=self.chosen["^A"],
+            by_start=self.chosen["^S"],
+        )
+        current = self._conversation.session
+        is_open = None if current is None else current.thread_id
+        return [self._row(found) for found in listed if found.id != is_open]
+
+    def _row(self, found: SessionSummary) -> Option[SessionSummary]:
+        when = age(found.created if self.chosen["^S"] else found.updated)
+        folder = Path(found.cwd).name if self.chosen["Tab"] else ""
+        places = [fit(printable(each), _LONGEST_PLACE) for each in (folder, found.branch or "")]
+        note = " · ".join(filter(None, [when, *places]))
+        title = printable(found.name or found.title or found.id)
+        room = self._screen.width - 6 - get_cwidth(note) - len(found.fork_mark)
+        return Option(fit(title, max(_LEAST_TITLE, room)) + found.fork_mark, found, note=note)
+
+    async def _preview(self, found: SessionSummary) -> str:
+        messages = await asyncio.to_thread(preview_messages, found.path)
+        theme, room = self._screen.theme, self._screen.width - 6
+        marks = {"user": theme.sign(PROMPT), "assistant": theme.sign("•")}
+        return "\n".join(
+            f"    {marks[message.role]} {fit(printable(message.text), room)}"
+            for message in messages
+        )
