@@ -42,6 +42,10 @@ def selectable_models(config: Config, environment: Mapping[str, str]) -> list[st
     own = [model.slug for model in known_models() if model.provider == config.model_provider]
     if config.model_provider == "openai" or not own:
         own = [model.slug for model in catalog_models(config.model_catalog_json)]
+        if config.model_catalog_json is None:
+            # An entry of ours stands for several models.
+            full = [model.slug for model in known_models() if model.provider == "openai"]
+            own = full + [name for name in own if not any(each.startswith(name) for each in full)]
     others = [
         f"{model.provider}/{model.slug}"
         for model in known_models()

@@ -169,9 +169,11 @@ class Status:
         silence = f"nothing received for {duration(silent_s)}" * is_silent
         away = "ctrl-b: background" * bool(self.is_calling and self.commands)
         facts = [age, self.known.get("turn-usage", ""), silence, away, "esc to interrupt"]
-        told = f" {dot} ".join(filter(None, facts))
-        if len(told) + len(agents) + _NARROW > columns:
-            told = f" {dot} ".join([age, *facts[-1:]])
+        # The first that fits, else the last.
+        for kept in (facts, [age, *facts[3:]], [age, facts[-1]]):
+            told = f" {dot} ".join(filter(None, kept))
+            if len(told) + len(agents) + _NARROW <= columns:
+                break
         room = columns - len(told) - len(agents) - 6
         thought = fit(printable(self.thought), room) if room > _NARROW else ""
         return "accent", f"{thought or 'Working'} ", f"({told}){agents}"

@@ -13,7 +13,9 @@ from typing import Any, Final
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.application.current import set_app
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.input import DummyInput
 from prompt_toolkit.output import ColorDepth
@@ -21,14 +23,24 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import print_formatted_text
 from prompt_toolkit.styles import Style
 
+from codex_py.frontends.tui.agents import AgentNews, working_rows
 from codex_py.frontends.tui.approval import TerminalApprover
 from codex_py.frontends.tui.cells.item import user_cell
+from codex_py.frontends.tui.compose.completion import CommandName, Completion, command_source
 from codex_py.frontends.tui.fitting import Fragments, joined
 from codex_py.frontends.tui.status import Status
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.approval import ApprovalRequest
-from codex_py.protocol.event_items import CommandExecution, FileChange, ReasoningSummary
+from codex_py.protocol.event_items import (
+    CommandExecution,
+    FileChange,
+    ReasoningSummary,
+    TodoEntry,
+    TodoList,
+    UserMessage,
+)
 from codex_py.protocol.events import (
+    CommandInBackground,
     CommandOutputDelta,
     ItemStarted,
     MessageDelta,
@@ -99,6 +111,37 @@ def running(width: int, theme: Theme) -> str:
     shown.tell(ItemStarted(item), CommandOutputDelta("1", output))
     shown.time_s += 12
     return live(shown, theme)
+
+
+def working(width: int, theme: Theme) -> str:
+    shown = Shown(width, theme)
+    server = CommandExecution(id="1", command="/bin/bash -lc 'npm run dev -- --port 8000 --host'")
+    tests = CommandExecution(id="2", command="/bin/bash -lc 'pytest -q'")
+    steps = ("Read the parser", "Let it read underscores", "Write tests for all that it refuses")
+    plan = [TodoEntry(text=f"{n}. {step}", completed=n < 2) for n, step in enumerate(steps * 4)]
+    shown.tell(
+        TurnStarted(), ItemStarted(server), CommandOutputDelta("1", "\x1b[32mready\x1b[0m\n")
+    )
+    shown.tell(CommandInBackground("1"), ItemStarted(TodoList(id="3", items=plan)))
+    shown.complete(UserMessage(id="4", text="And the documentation?"))
+    shown.tell(ItemStarted(tests), CommandOutputDelta("2", "....\n"))
+    agents = {str(n): AgentNews("$ rg number", is_working=True) for n in range(5)}
+    rows = working_rows(agents, {"0": "Anna (reviewer)", "1": "Bert"}, width)
+    return shown.text + live(shown, theme) + drawn(rows, theme)
+
+
+def menu(width: int, theme: Theme) -> str:
+    """Commands that are offered."""
+    names = [CommandName(f"command{n}", "what it is for, in a few words") for n in range(34)]
+    buffer = Buffer(document=Document("/co", 3))
+    offered = Completion(buffer, [command_source(lambda: names)], lambda: None)
+    offered.update()
+    offered.move(1)
+    rows = drawn([offered.rows(width, 24)], theme)
+    buffer.document = Document("/zzz", 4)
+    offered.update()
+    assert offered.is_shown
+    return rows + drawn([offered.rows(width, 24)], theme)
 
 
 def failed(width: int, theme: Theme) -> str:
@@ -241,6 +284,8 @@ def drawn(rows: Sequence[Fragments], theme: Theme) -> str:
 SITUATIONS: Final[Mapping[str, Callable[[int, Theme], str]]] = {
     "prompt": prompt,
     "running command": running,
+    "working": working,
+    "menu": menu,
     "failed command": failed,
     "patch of two files": patch,
     "question for a command": question_for_command,

@@ -36,7 +36,7 @@ _SILENT = {"cd", "pwd", "true", "wc", "uniq"}
 """They print nothing of files, or count what others have read."""
 _FILTERS = {"head", "tail"}
 _LONGEST_FOLDER = 1_000
-_LONGEST_BEHIND = 40
+_LONGEST_BEHIND = 30
 """Characters of a command in the background: its state follows on the row."""
 
 
