@@ -197,3 +197,15 @@ def test_a_question_waits_until_a_list_is_closed(start: Start, place: Workplace)
         program.wait_for(QUESTION)
         program.type("y")
         program.wait_for("Well.")
+
+
+def test_the_cursor_is_hidden_while_a_question_is_open(start: Start) -> None:
+    with ScriptedServer([asks("touch made"), says("Not made.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for(QUESTION)
+        program.settle()
+        assert program.screen.cursor.hidden
+        program.type("why ")
+        program.wait_for("\u203a why")
+        program.settle()
+        assert not program.screen.cursor.hidden

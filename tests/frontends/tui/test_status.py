@@ -1,0 +1,32 @@
+"""The line above the composer while the model is silent."""
+
+import time
+
+import pytest
+
+from codex_py.frontends.tui.status import Status
+from codex_py.frontends.tui.theme import Theme
+
+
+def working(silent_s: float, *, is_calling: bool = False, columns: int = 80) -> str:
+    now = time.monotonic()
+    status = Status(working_since=now - 90, heard_at=now - silent_s, is_calling=is_calling)
+    return "".join(part[1] for part in status.working(Theme(), columns))
+
+
+@pytest.mark.parametrize(
+    ("line", "is_told"),
+    [
+        (working(18.5), False),
+        (working(20.5), True),
+        # A call that runs keeps the model waiting.
+        (working(75, is_calling=True), False),
+    ],
+)
+def test_a_silence_of_twenty_seconds_is_told(line: str, is_told: bool) -> None:
+    assert ("nothing received for 20s" in line) == is_told
+    assert "esc to interrupt" in line
+
+
+def test_what_there_is_no_room_for_is_left_out() -> None:
+    assert working(20.5, columns=40).endswith("(1m 30s • esc to interrupt)")
