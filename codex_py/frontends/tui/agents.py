@@ -66,16 +66,10 @@ def working_rows(
 ) -> list[Fragments]:
     """A row for each agent that works, with what it does; `names` by thread id."""
     working = [(names.get(each, "agent"), news) for each, news in agents.items() if news.is_working]
-    rows: list[Fragments] = [
-        shortened(
-            [
-                ("class:accent", f"  {printable(name)}  "),
-                ("class:quiet", news.doing or "thinks"),
-            ],
-            columns,
-        )
-        for name, news in working[:_MOST_WORKING]
-    ]
+    rows: list[Fragments] = []
+    for name, news in working[:_MOST_WORKING]:
+        head, doing = f"  {printable(name)}  ", news.doing or "thinks"
+        rows.append(shortened([("class:accent", head), ("class:quiet", doing)], columns))
     if (hidden := len(working) - _MOST_WORKING) > 0:
         rows.append([("class:quiet", f"  … +{hidden} at work (/agents)")])
     return [[], *rows] if rows else []

@@ -65,11 +65,6 @@ def window(selected: int, count: int, most: int) -> range:
     return range(first, min(count, first + most))
 
 
-def place_of(selected: int, count: int) -> str:
-    """`1/34`: said where not all rows are seen."""
-    return f"{selected + 1}/{count}"
-
-
 def row_of(option: Option[Any], is_selected: bool, columns: int | None = None) -> Fragments:
     """Label, key and note; cut to so many columns, if a number is given."""
     label, key = option.label, f" ({option.key})" if option.key else ""

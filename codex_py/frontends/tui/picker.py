@@ -27,7 +27,6 @@ from codex_py.frontends.tui.menu import (
     Option,
     bind_arrows,
     moved,
-    place_of,
     row_of,
     sign_of,
     window,
@@ -161,12 +160,12 @@ class Picker(Panel[T | None]):
             self._select(moved(self._selected, rows, len(self._rows)))
 
     def _hint(self) -> str:
-        return "" if self._typed.text or self.hint else fit(_HINT, panel_size().columns - 5)
+        return "" if self._typed.text else fit(_HINT, panel_size().columns - 5)
 
     def _place(self) -> tuple[str, str]:
         count = len(self._rows)
         is_cut = count > self._height().max
-        return ("class:quiet", f"  {place_of(self._selected, count)}" if is_cut else "")
+        return ("class:quiet", f"  {self._selected + 1}/{count}" if is_cut else "")
 
     def _list(self) -> Fragments:
         if not self._rows:

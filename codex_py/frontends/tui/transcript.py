@@ -239,11 +239,11 @@ class Transcript:
         return ([[], *heads] if hidden <= 1 else [[], *heads[:room], more])[:max_rows]
 
     def _plan_rows(self, width: int, max_rows: int) -> list[Fragments]:
-        """The plan of this turn; on a low screen, the steps around the one in progress."""
-        if self._plan is None:
+        """The plan of this turn until it is done; on a low screen, the steps around the one in progress."""
+        if self._plan is None or all(entry.completed for entry in self._plan.items):
             return []
         most = max(_LEAST_PLAN_ROWS, max_rows // _PART_FOR_PLAN)
-        cell = pinned_plan_cell(self._plan, most - 1)
+        cell = pinned_plan_cell(self._plan, width, most - 1)
         return [[], *self.renderer.fragments(cell, width)][:max_rows]
 
     def _start(self, item: event_items.ThreadItem) -> None:

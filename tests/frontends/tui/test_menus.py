@@ -59,8 +59,9 @@ def test_models_say_what_they_are_for_and_what_they_cost(start: Start, columns: 
         program.press("enter")
         program.wait_for("> gpt-5.5")
         program.type("astra")
-        program.wait_for("> gpt-6-astra  the hardest work · $2.5 in, $10 out per M")
-        program.wait_for("272k window")
+        program.wait_for("> gpt-6-astra  ")
+        told = "the hardest work · $2.5 in, $10 out per M · 272k window"
+        program.wait_until(lambda: told in " ".join(program.text.split()))
         program.press("enter")
         program.wait_for("the model's own")
         assert "ultra" in program.text

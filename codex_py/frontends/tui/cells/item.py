@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from rich.console import Group, RenderableType
@@ -101,43 +102,35 @@ def live_cell(
             return None
 
 
-def _plan_cell(item: event_items.TodoList) -> RenderableType:
-    parts = _steps(item.items[:_MOST_STEPS])
-    if item.explanation:
-        parts.insert(0, folded(item.explanation, head=10, tail=2, style="thought"))
-    if (hidden := len(item.items) - _MOST_STEPS) > 0:
-        parts.append(Text(f"… +{hidden} steps", "quiet"))
-    body = below(*parts) if parts else Text("(no steps)", "quiet")
-    return marked(Text("Updated Plan", "action"), body, style="plan")
-
-
-def pinned_plan_cell(item: event_items.TodoList, most: int) -> RenderableType:
-    """The plan while it is worked on: at most so many steps, those around the first that is not done."""
-    done = sum(entry.completed for entry in item.items)
-    now = next((n for n, entry in enumerate(item.items) if not entry.completed), done)
-    shown = window(now, len(item.items), most)
-    head = Text.assemble(("Plan", "action"), (f" · {done} of {len(item.items)} done", "quiet"))
-    if (hidden := len(item.items) - len(shown)) > 0:
-        head.append(f" · +{hidden} steps", "quiet")
-    steps = [each for n in shown for each in _steps([item.items[n]], one_row=True)]
-    return marked(head, *([below(*steps)] if steps else []), style="plan")
-
-
-def _steps(
-    entries: Sequence[event_items.TodoEntry], *, one_row: bool = False
-) -> list[RenderableType]:
+def _plan_cell(
+    item: event_items.TodoList, head: Text | None = None, *, longest: int = 500
+) -> RenderableType:
     parts: list[RenderableType] = []
-    for entry in entries:
+    if item.explanation:
+        parts.append(folded(item.explanation, head=10, tail=2, style="thought"))
+    for entry in item.items[:_MOST_STEPS]:
         if entry.completed:
             sign, sign_style, style = "✔", "ok", "step done"
         elif entry.in_progress:
             sign, sign_style, style = "▸", "step", "step"
         else:
             sign, sign_style, style = "□", "quiet", "quiet"
-        text = Text(one_line(entry.text, 500), style, no_wrap=one_row)
-        text.overflow = "ellipsis" if one_row else None
+        text = Text(one_line(entry.text, longest), style)
         parts.append(Hanging(f"{sign} ", text, style=sign_style))
-    return parts
+    if (hidden := len(item.items) - _MOST_STEPS) > 0:
+        parts.append(Text(f"… +{hidden} steps", "quiet"))
+    body = below(*parts) if parts else Text("(no steps)", "quiet")
+    return marked(head or Text("Updated Plan", "action"), body, style="plan")
+
+
+def pinned_plan_cell(item: event_items.TodoList, width: int, most: int) -> RenderableType:
+    """The plan while it is worked on: at most so many steps, those around the first that is not done."""
+    steps, done = item.items, sum(entry.completed for entry in item.items)
+    now = next((n for n, entry in enumerate(steps) if not entry.completed), done)
+    shown = [steps[n] for n in window(now, len(steps), most)]
+    more = f" · +{len(steps) - len(shown)} steps" * (len(shown) < len(steps))
+    head = Text.assemble(("Plan", "action"), (f" · {done} of {len(steps)} done{more}", "quiet"))
+    return _plan_cell(replace(item, items=shown, explanation=None), head, longest=width - 6)
 
 
 def _call_cell(item: event_items.McpToolCall | event_items.CollabToolCall) -> RenderableType:

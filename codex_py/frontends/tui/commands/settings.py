@@ -28,6 +28,8 @@ from codex_py.streams.times import duration
 
 _OUTPUT_ROWS = 8
 """Of a command that runs."""
+_LONGEST_MODEL = 24
+"""Columns, behind which the notes begin."""
 _THEMES = ("auto", "dark", "light")
 _FULL_ACCESS: Fragments = [
     ("bold", "Let the agent do all that you may, without asking?"),
@@ -41,15 +43,17 @@ async def _model(context: CommandContext, argument: str) -> None:
     panels, words = context.surface.panels, argument.split()
     current = (await conversation.opened()).settings.model
     names = selectable_models(config, context.surface.environment)
+    longest = min(max(map(len, names)), _LONGEST_MODEL)
+
+    def row(name: str) -> Option[str]:
+        about = printable(model_choice(config, name).about)
+        return Option(f"{name:{longest}}", name, note="(now) " * (name == current) + about)
+
     model = words[0] if words else None
     if model is None:
-        choices = {name: model_choice(config, name) for name in names}
-        rows = [
-            Option(name, name, note="(now) " * (name == current) + printable(each.about))
-            for name, each in choices.items()
-        ]
-        selected = names.index(current) if current in names else 0
-        if (model := await panels.show(Picker("Model", rows, selected=selected))) is None:
+        at = names.index(current) if current in names else 0
+        picker = Picker("Model", [row(name) for name in names], selected=at)
+        if (model := await panels.show(picker)) is None:
             return
     chosen = model_choice(config, model)
     effort = words[1] if len(words) > 1 else None

@@ -14,7 +14,7 @@ from prompt_toolkit.utils import get_cwidth
 from codex_py.config.skills import Skill
 from codex_py.frontends.tui.compose.files import FileIndex
 from codex_py.frontends.tui.fitting import Fragments, bar, fit, joined
-from codex_py.frontends.tui.menu import MOST_ROWS, moved, place_of, sign_of, window
+from codex_py.frontends.tui.menu import MOST_ROWS, moved, sign_of, window
 from codex_py.streams.terminal import printable
 
 _OTHER_ROWS, _LEAST_ROWS = 11, 4
@@ -167,7 +167,7 @@ class Completion:
             row: Fragments = [("", sign_of(is_selected) + name), ("class:quiet", note)]
             rows += bar([row], width) if is_selected else [row]
         if len(shown) < len(self._found):
-            rows.append([("class:quiet", f"  {place_of(self._selected, len(self._found))}")])
+            rows.append([("class:quiet", f"  {self._selected + 1}/{len(self._found)}")])
         return joined(rows)
 
     async def _wait(self, find: Callable[[], Awaitable[Found]]) -> None:
