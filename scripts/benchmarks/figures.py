@@ -86,6 +86,12 @@ FIGURES = {
             for backend in ("namespaces", "bwrap", "views", "supervised", "landlock", "seatbelt")
         ),
         *(
+            Figure(
+                name=f"denials, {backend}", what="20 denials, more than none", unit="ms", at_most=3
+            )
+            for backend in ("namespaces", "bwrap", "views")
+        ),
+        *(
             figure
             for wire in ("responses", "chat", "anthropic", "text")
             for figure in (
