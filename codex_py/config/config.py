@@ -24,6 +24,7 @@ from codex_py.config.project_trust import ProjectTrust, Trust
 from codex_py.config.schema import DEFAULTS
 from codex_py.config.unenforced import accepted_lacks, unenforced
 from codex_py.errors import ConfigError
+from codex_py.filesystem.git import main_work_tree
 from codex_py.protocol.approval import (
     ApprovalPolicy,
     AskForApproval,
@@ -236,13 +237,12 @@ def _config(layers: Layers) -> Config:
     searching: Any = values.get("tools", {}).get("web_search", {})
     sandbox_mode, profile = chosen_permissions(layers)
     workspace = (layers.cwd, *(() if profile is None else profile.roots))
-    files = protection_rules(layers, workspace)
     configured = section(
         SandboxPolicy, "sandbox_workspace_write", mode="workspace-write", **_NOT_IN_FILES
     )
-    if profile is not None:
-        files = files.plus(profile.rules(workspace))
-        configured = profile.policy(workspace) if profile.decides else configured
+    if profile is not None and profile.decides:
+        configured = profile.policy(workspace)
+    files = _file_rules(layers, profile, workspace)
     accepts = "permissions.filesystem" in accepted_lacks(layers)
     return Config(
         home=layers.home,
@@ -287,6 +287,20 @@ def _config(layers: Layers) -> Config:
             if "key" in each.metadata
         },
     )
+
+
+def _file_rules(
+    layers: Layers, profile: PermissionProfile | None, workspace: tuple[Path, ...]
+) -> FileRules:
+    """What is denied in the workspace roots. A linked worktree and the tree that it belongs to deny the same."""
+    root = layers.project_root
+    main = None if root is None else main_work_tree(root)
+    if root is not None and main is not None:
+        workspace = (*workspace, main / layers.cwd.relative_to(root))
+    files = protection_rules(layers, workspace)
+    if profile is not None:
+        files = files.plus(profile.rules(workspace))
+    return files if root is None or main is None else files.copied(main, root)
 
 
 def _value(values: Mapping[str, Any], key: str) -> Any:

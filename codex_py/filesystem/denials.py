@@ -9,13 +9,14 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from codex_py.errors import ToolError
+from codex_py.filesystem.patterns import expression
 from codex_py.protocol.file_rules import FileRules
 
 _SETTLED_S: Final = 2.0
@@ -107,9 +108,11 @@ class Denials:
     def _now(self, roots: list[str]) -> Denied:
         found: dict[str, os.stat_result] = {}
         links, absent, pinned = dict[str, str](), list[str](), list[str]()
-        for path in map(_entry, self.rules.denied):
-            pinned.append(path)
-            if not self._add(path, path, found, links) and os.path.isdir(os.path.dirname(path)):  # noqa: PTH112, PTH120
+        for denied in self.rules.denied:
+            pinned.append(path := _entry(denied))
+            # A link on the way stays, too.
+            links |= {_entry(each): "/" for each in denied.parents if each.is_symlink()}
+            if not self._add(path, "", found, links) and os.path.isdir(os.path.dirname(path)):  # noqa: PTH112, PTH120
                 absent.append(path)
         for top, patterns in self._tops():
             pinned.append(f"{top}/*")
@@ -128,7 +131,7 @@ class Denials:
     def _add(
         self, path: str, top: str, found: dict[str, os.stat_result], links: dict[str, str]
     ) -> bool:
-        """Deny a path, and where it leads. False if it is not there."""
+        """Deny a path, and where it leads. False if it is not there. `top`: of a pattern."""
         try:
             status = os.lstat(path)
         except (OSError, ValueError):
@@ -139,12 +142,8 @@ class Denials:
                 status = os.lstat(path)
             except OSError:
                 return True
-            # A link of the project's must not hide the system.
-            if (
-                not stat.S_ISREG(status.st_mode)
-                and path != top
-                and f"{top}/".startswith(f"{path}/")
-            ):
+            # A link whose name matches must not hide a folder of the system.
+            if top and not stat.S_ISREG(status.st_mode) and not path.startswith(f"{top}/"):
                 return True
         found[path] = status
         return True
@@ -223,14 +222,14 @@ class Denials:
         if any("**" in pattern for pattern in patterns):
             depth = self.rules.scan_depth
             limit = None if depth is None else max(limit, depth + 1)
-        expression = _expression("\n".join(patterns))
+        matching = expression("\n".join(patterns))
         inside: list[str] = []
         for path, listing in self._folders(top, limit, inside):
-            key = f"{top}\n{expression.pattern}"
+            key = f"{top}\n{matching.pattern}"
             if key not in listing.matches:
                 start = path[len(top.rstrip("/")) + 1 :] + "/" if path != top else ""
                 both = (*listing.files, *listing.folders)
-                listing.matches[key] = [n for n in both if expression.fullmatch(start + n)]
+                listing.matches[key] = [n for n in both if matching.fullmatch(start + n)]
             if not listing.is_complete:
                 # A command of the same user can make it readable.
                 inside.append(path)
@@ -300,7 +299,7 @@ class Denials:
         """Whether the rules deny a normal path."""
         for top, patterns in self._globs.items():
             prefix = top.rstrip("/") + "/"
-            if path.startswith(prefix) and _expression("\n".join(patterns), whole=False).fullmatch(
+            if path.startswith(prefix) and expression("\n".join(patterns), whole=False).fullmatch(
                 path[len(prefix) :]
             ):
                 return True
@@ -344,34 +343,3 @@ def _outermost(paths: Iterable[str], opened: Iterable[str]) -> list[str]:
         if not kept.get(above, False):
             kept[path] = True
     return [path for path, is_hidden in kept.items() if is_hidden]
-
-
-@cache
-def _expression(patterns: str, *, whole: bool = True) -> re.Pattern[str]:
-    """A regular expression for relative paths. `whole`: not for what lies in a matching folder."""
-    end = "" if whole else "(?:/.*)?"
-    parts = (_translated(pattern) for pattern in patterns.split("\n"))
-    return re.compile(f"(?:{'|'.join(parts)}){end}", re.DOTALL)
-
-
-_TOKEN: Final = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\]|.", re.DOTALL)
-_MEANING: Final[Mapping[str, str]] = {
-    "**/": "(?:[^/]+/)*",
-    "**": ".+",
-    "*": "[^/]*",
-    "?": "[^/]",
-}
-
-
-def _translated(pattern: str) -> str:
-    parts: list[str] = []
-    for token in _TOKEN.findall(pattern):
-        if token in _MEANING:
-            parts.append(_MEANING[token])
-        elif len(token) > 1:
-            inner = token[1:-1].replace("\\", r"\\").replace("[", r"\[").replace("^", r"\^")
-            inner = f"^/{inner[1:]}" if inner.startswith("!") else inner
-            parts.append(f"[{inner}]")
-        else:
-            parts.append(re.escape(token))
-    return "".join(parts)

@@ -225,6 +225,9 @@ def test_a_worktree_is_denied_what_its_original_is(work: Workplace) -> None:
         work, command(f"{script} locked/x"), options=("--worktree=w",), profile=absolute
     )
     assert "worktrees" in outputs(bodies)
+    # One of the user's own.
+    subprocess.run([*git, "worktree", "add", "-q", str(work.home / "own")], check=True)
+    run(Workplace(work.home, work.home / "own"), command(f"{script} locked/x"), profile=absolute)
 
 
 def test_sandbox_chooses_a_profile_and_keeps_the_exit_code(work: Workplace, tmp_path: Path) -> None:

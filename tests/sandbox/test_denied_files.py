@@ -136,6 +136,25 @@ def test_a_moved_folder_shows_nothing_in_the_next_command(backend: Backend, cwd:
         sandbox.release()
 
 
+@pytest.mark.parametrize(
+    "backend", [b for b in HIDING if b.name != "bwrap"], ids=lambda backend: backend.name
+)
+def test_a_link_on_the_way_stays(backend: Backend, cwd: Path) -> None:
+    _linked_folder(cwd)
+    policy = denying(_denied("linked/secret.key")(cwd), cwd)
+    run_in(backend, ["sh", "-c", "rm linked; mkdir linked; mv dir moved"], policy, cwd)
+    assert (cwd / "linked").is_symlink()
+    assert (cwd / "dir/secret.key").exists()
+
+
+def test_a_link_whose_name_matches_hides_no_folder_of_the_system(cwd: Path) -> None:
+    (cwd / "x.env").symlink_to("/usr")
+    (cwd / "y.env").symlink_to("..")
+    policy = denying(_globs("**/*.env")(cwd), cwd)
+    for backend in HIDING:
+        assert run_in(backend, ["cat", "plain"], policy, cwd).stdout == "plain\n"
+
+
 @pytest.mark.parametrize("backend", HIDING, ids=lambda backend: backend.name)
 def test_the_deeper_entry_decides(backend: Backend, cwd: Path) -> None:
     (cwd / "dir/open/shut").mkdir(parents=True)

@@ -212,9 +212,7 @@ class Bench:
             "exclude_tmpdir_env_var": policy.exclude_tmpdir_env_var,
         }
         pairs = (f"sandbox_workspace_write.{k}={json.dumps(v)}" for k, v in settings.items())
-        denied = self.config.files.copied(worktree.root.resolve(), worktree.path).patterns
-        options = (*(("-c", pair) for pair in pairs), *(("--deny-read", each) for each in denied))
-        return [word for option in options for word in option]
+        return [word for pair in pairs for word in ("-c", pair)]
 
     @asynccontextmanager
     async def _watched(self, attempt: Attempt, events: Path) -> AsyncGenerator[None]:

@@ -1,0 +1,36 @@
+"""Patterns of denied paths, with the meaning that Codex gives them. LIGHT."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
+
+_TOKEN: Final = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\]|.", re.DOTALL)
+_MEANING: Final[Mapping[str, str]] = {
+    "**/": "(?:[^/]+/)*",
+    "**": ".+",
+    "*": "[^/]*",
+    "?": "[^/]",
+}
+
+
+@cache
+def expression(patterns: str, *, whole: bool = True) -> re.Pattern[str]:
+    """A regular expression for relative paths. `whole`: not for what lies in a matching folder."""
+    end = "" if whole else "(?:/.*)?"
+    parts = (_translated(pattern) for pattern in patterns.split("\n"))
+    return re.compile(f"(?:{'|'.join(parts)}){end}", re.DOTALL)
+
+
+def _translated(pattern: str) -> str:
+    parts: list[str] = []
+    for token in _TOKEN.findall(pattern):
+        if token in _MEANING:
+            parts.append(_MEANING[token])
+        elif len(token) > 1:
+            inner = token[1:-1].replace("\\", r"\\").replace("[", r"\[").replace("^", r"\^")
+            inner = f"^/{inner[1:]}" if inner.startswith("!") else inner
+            parts.append(f"[{inner}]")
+        else:
+            parts.append(re.escape(token))
+    return "".join(parts)
