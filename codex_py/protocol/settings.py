@@ -1,4 +1,4 @@
-"""The settings of a turn, and those among them that the user may change between turns."""
+"""The settings of a turn, and those among them that the user may change."""
 
 from collections.abc import Sequence
 from dataclasses import field, fields

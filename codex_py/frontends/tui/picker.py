@@ -76,7 +76,7 @@ class Picker(Panel[T | None]):
         self._selected = selected
         self._seen = ""
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """The search, and what fills the preview."""
+        """The search, what fills the preview, and actions."""
         self._typed = Buffer(
             multiline=False, on_text_changed=lambda _: self._restart("search", self._find(0))
         )
@@ -87,7 +87,7 @@ class Picker(Panel[T | None]):
         bind(keys, f"{ESC} c-c", lambda _: self._leave())
         for key, action in (actions or {}).items():
             act = partial(self._act, action)
-            bind(keys, key, lambda _, act=act: self._restart("search", act()), eager=True)
+            bind(keys, key, lambda _, act=act: self._begin(act()), eager=True)
         # The sign of the search is on the screen already: who presses it wants to search.
         bind(keys, "/", lambda _: None, Condition(lambda: not self._typed.text))
         hint = AfterInput(self._hint, style="class:quiet")
@@ -128,7 +128,11 @@ class Picker(Panel[T | None]):
 
     async def _act(self, action: Action[T]) -> None:
         await action(self._rows[self._selected].value if self._rows else None)
-        await self._find(self._selected)
+        self._restart("search", self._find(self._selected))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Unlike a search, it is not cancelled by the next key."""
+        self._restart(f"action {len(self._tasks)}", work)
 
     def _select(self, index: int) -> None:
         self._selected = max(0, index)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -29,6 +30,8 @@ _LISTS: Final = {
 }
 """What a key switches between: where from, sorted by what, which."""
 _LONGEST_PLACE: Final = 20
+_DAYS_AGO: Final = 7
+"""From then on, the date is shown."""
 _LEAST_TITLE: Final = 16
 
 
@@ -91,7 +94,9 @@ class _Sessions:
         return [self._row(found) for found in listed if found.id != is_open]
 
     def _row(self, found: SessionSummary) -> Option[SessionSummary]:
-        when = age(found.created if self.chosen["^S"] else found.updated)
+        time = found.created if self.chosen["^S"] else found.updated
+        is_old = (datetime.now(UTC) - time).days >= _DAYS_AGO
+        when = f"{time.astimezone():%Y-%m-%d}" if is_old else age(time)
         folder = Path(found.cwd).name if self.chosen["Tab"] else ""
         places = [fit(printable(each), _LONGEST_PLACE) for each in (folder, found.branch or "")]
         note = " · ".join(filter(None, [when, *places]))

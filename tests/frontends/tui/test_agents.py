@@ -47,6 +47,8 @@ def test_agents_are_listed_read_and_stopped(
         assert verse.asked.wait(120)
         assert never.asked.wait(120)
         program.wait_for("Working")
+        program.wait_for("  Ada  $ echo rhyme")
+        program.wait_for("  Alan  thinks")
         program.type("/agents")
         program.press("enter")
         program.wait_for("Agents: Enter reads one")

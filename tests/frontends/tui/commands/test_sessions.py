@@ -1,5 +1,6 @@
 import os
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,7 @@ def test_sessions_are_sorted_archived_and_found_in_all_folders(
         other = place.cwd.parent / "elsewhere"
         other.mkdir()
         place.rerun("-C", str(other), "Third?")
+        file = next((place.home / "sessions").rglob(f"*{first}.jsonl"))
         program = start(server, "resume", columns=columns, rows=rows)
         program.wait_for("> First?  just now")
         program.wait_for("Tab all folders · ^S created · ^A archived · ^X archive")
@@ -90,6 +92,12 @@ def test_sessions_are_sorted_archived_and_found_in_all_folders(
         program.press("c-x")
         program.wait_for("> First?")
         program.press("c-a")
+        program.wait_for("> Second?")
+        noon = datetime(2026, 1, 2, 12, tzinfo=UTC).timestamp()
+        os.utime(file, (noon, noon))
+        program.press("c-a", "c-s")
+        program.wait_for("First?  2026-01-02")
+        program.press("c-s", "c-a")
         program.wait_for("> Second?")
         # It is brought back.
         program.press("enter")
