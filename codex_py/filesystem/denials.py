@@ -5,7 +5,6 @@ A file is denied by its path, and by its inode under every other name. Folders a
 """
 
 import os
-import re
 import stat
 import threading
 import time
@@ -38,7 +37,7 @@ class Denied:
     absent: tuple[Path, ...] = ()
     """They are not there, but their folders are."""
     pinned: tuple[Path, ...] = ()
-    """The folders above these must not be renamed: the rules name them."""
+    """The folders above these must not be renamed."""
 
 
 NOTHING: Final = Denied()
@@ -116,10 +115,10 @@ class Denials:
                 absent.append(path)
         for top, patterns in self._tops():
             pinned.append(f"{top}/*")
-            simple = all(re.fullmatch(r"(\*\*/)?[^/]+", pattern) for pattern in patterns)
+            # A folder that could be renamed all the time would not be found.
             for path in self._matching(top, patterns):
                 self._add(path, top, found, links)
-                pinned += [] if simple else [path]
+                pinned.append(path)
         opened = [path for path in self._opened() if os.path.lexists(path)]
         self._add_other_names(found, opened, roots)
         hidden = _outermost(found, opened)

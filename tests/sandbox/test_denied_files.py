@@ -136,6 +136,17 @@ def test_a_moved_folder_shows_nothing_in_the_next_command(backend: Backend, cwd:
         sandbox.release()
 
 
+@pytest.mark.parametrize("backend", HIDING, ids=lambda backend: backend.name)
+def test_no_command_renames_a_folder_around_what_is_denied(backend: Backend, cwd: Path) -> None:
+    # Otherwise one in the background would hide the folder from those who look for it.
+    (cwd / "a").mkdir()
+    (cwd / "dir").rename(cwd / "a/dir")
+    policy = denying(_globs("**/*.key")(cwd), cwd)
+    done = run_in(backend, ["sh", "-c", "mv a/dir a/moved || mv a moved || echo no"], policy, cwd)
+    assert "no\n" in done.stdout
+    assert (cwd / "a/dir/secret.key").exists()
+
+
 @pytest.mark.parametrize(
     "backend", [b for b in HIDING if b.name != "bwrap"], ids=lambda backend: backend.name
 )

@@ -69,10 +69,9 @@ class LauncherBackend:
             words.append(f"memory={self._limits.max_memory_mb << 20}")
         if view.offline:
             words.append("offline")
-        for path in view.writable:
-            # Landlock alone grants a folder whole or in parts, and a temporary one is of no use in parts.
-            whole = self.name == "landlock" and path in view.temporary
-            words.append(f"{'whole' if whole else 'write'}={path}")
+        # Landlock alone grants a folder whole or in parts, and a temporary one is of no use in parts.
+        whole = view.temporary if self.name == "landlock" else ()
+        words += self._spilt([f"{'whole' if p in whole else 'write'}={p}" for p in view.writable])
         if is_landlock and Path("/tmp") in view.writable:
             words.append(f"whole={_SHARED_MEMORY}")
         words += [f"protect={path}" for path in view.protected]
