@@ -17,6 +17,7 @@ from codex_py.config.paths import project_root
 from codex_py.config.permission_profiles import (
     PermissionProfile,
     chosen_permissions,
+    file_rules,
     protection_rules,
 )
 from codex_py.config.plugins import Plugin
@@ -24,7 +25,7 @@ from codex_py.config.project_trust import ProjectTrust, Trust
 from codex_py.config.schema import DEFAULTS
 from codex_py.config.unenforced import accepted_lacks, unenforced
 from codex_py.errors import ConfigError
-from codex_py.filesystem.git import main_work_tree
+from codex_py.filesystem.denials import denials_of
 from codex_py.protocol.approval import (
     ApprovalPolicy,
     AskForApproval,
@@ -242,7 +243,7 @@ def _config(layers: Layers) -> Config:
     )
     if profile is not None and profile.decides:
         configured = profile.policy(workspace)
-    files = _file_rules(layers, profile, workspace)
+    files = file_rules(layers, profile, workspace)
     accepts = "permissions.filesystem" in accepted_lacks(layers)
     return Config(
         home=layers.home,
@@ -256,8 +257,10 @@ def _config(layers: Layers) -> Config:
         model_prices=values.get("model_prices", {}),
         budget=configured_budget(layers),
         gates=configured_gates(layers),
-        base_instructions=_text(layers, values, "model_instructions_file", "instructions"),
-        compact_prompt=_text(layers, values, "experimental_compact_prompt_file", "compact_prompt"),
+        base_instructions=_text(layers, values, files, "model_instructions_file", "instructions"),
+        compact_prompt=_text(
+            layers, values, files, "experimental_compact_prompt_file", "compact_prompt"
+        ),
         approval_policy=_approval(values.get("approval_policy")),
         sandbox_mode=sandbox_mode,
         sandbox_workspace_write=configured,
@@ -289,20 +292,6 @@ def _config(layers: Layers) -> Config:
     )
 
 
-def _file_rules(
-    layers: Layers, profile: PermissionProfile | None, workspace: tuple[Path, ...]
-) -> FileRules:
-    """What is denied in the workspace roots. A linked worktree and the tree that it belongs to deny the same."""
-    root = layers.project_root
-    main = None if root is None else main_work_tree(root)
-    if root is not None and main is not None:
-        workspace = (*workspace, main / layers.cwd.relative_to(root))
-    files = protection_rules(layers, workspace)
-    if profile is not None:
-        files = files.plus(profile.rules(workspace))
-    return files if root is None or main is None else files.copied(main, root)
-
-
 def _value(values: Mapping[str, Any], key: str) -> Any:
     """The value of a dotted key, or its default; arrays as tuples, paths as `Path`."""
     path = tuple(key.split("."))
@@ -320,13 +309,17 @@ def _value(values: Mapping[str, Any], key: str) -> Any:
             return value
 
 
-def _text(layers: Layers, values: Mapping[str, Any], file_key: str, key: str) -> str | None:
+def _text(
+    layers: Layers, values: Mapping[str, Any], files: FileRules, file_key: str, key: str
+) -> str | None:
     """The contents of the file that one key names, else the value of the other."""
     layer = next((layer for layer in layers.layers if file_key in layer.values), None)
     if layer is None:
         return values.get(key)
     root = layers.project_root if layer.name == "project" else None
     path = Path(layer.values[file_key])
+    if denials_of(files).refuses(path):
+        raise ConfigError(f"`{file_key}` names {path}, which is denied")
     if (text := read_text(path, root=root)) is None:
         raise ConfigError(f"`{file_key}` names {path}, which does not exist")
     return text

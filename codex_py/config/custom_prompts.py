@@ -15,6 +15,7 @@ from codex_py.config.definitions import definitions, front_matter, read_definiti
 from codex_py.config.paths import user_home
 from codex_py.config.role_files import named_model
 from codex_py.errors import CodexError, ConfigError
+from codex_py.filesystem.denials import denials_of
 from codex_py.protocol.frozen import frozen
 
 _MAX_BYTES: Final = 256 * 1024
@@ -65,7 +66,7 @@ def find_custom_prompts(config: Config, environment: Mapping[str, str]) -> Custo
     found: dict[str, CustomPrompt] = {}
     warnings: list[str] = []
     for name, path, folder in _files(config, environment, warnings):
-        if name in found or not _NAME.fullmatch(name):
+        if name in found or not _NAME.fullmatch(name) or denials_of(config.files).refuses(path):
             continue
         try:
             found[name] = _parsed(name, path, folder)

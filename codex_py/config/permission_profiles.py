@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 from codex_py.config.layers import Layers
 from codex_py.errors import ConfigError
+from codex_py.filesystem.git import main_work_tree
 from codex_py.protocol.approval import SandboxMode, SandboxPolicy
 from codex_py.protocol.file_rules import Access, FileRules
 from codex_py.protocol.frozen import frozen
@@ -156,6 +157,20 @@ def protection_rules(layers: Layers, roots: Sequence[Path]) -> FileRules:
         for pattern in SECRETS:
             found = found.plus(_rule(pattern, "deny", roots, layers.user_home))
     return found
+
+
+def file_rules(
+    layers: Layers, profile: PermissionProfile | None, workspace: tuple[Path, ...]
+) -> FileRules:
+    """What is denied in the workspace roots. A linked worktree and the tree that it belongs to deny the same."""
+    root = layers.project_root
+    main = None if root is None else main_work_tree(root)
+    if root is not None and main is not None:
+        workspace = (*workspace, main / layers.cwd.relative_to(root))
+    files = protection_rules(layers, workspace)
+    if profile is not None:
+        files = files.plus(profile.rules(workspace))
+    return files if root is None or main is None else files.copied(main, root)
 
 
 def _resolved(name: str, layers: Layers, *, decides: bool) -> PermissionProfile:

@@ -18,6 +18,7 @@ from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import Trusted
 from codex_py.config.role_files import Role, markdown_role, toml_role
 from codex_py.errors import ConfigError
+from codex_py.filesystem.denials import denials_of
 from codex_py.protocol.frozen import frozen
 
 _MAX_BYTES: Final = 64 * 1024
@@ -57,6 +58,8 @@ def find_roles(config: Config, environment: Mapping[str, str]) -> Roles:
         # A table may name a file that is found too, and the project may lie in the home folder.
         try:
             if (real := os.path.realpath(path)) in seen:
+                continue
+            if denials_of(config.files).refuses(path):
                 continue
             role, lacks = _read(path, folder, table)
         except (ConfigError, ValueError) as error:

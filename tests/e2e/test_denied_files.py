@@ -152,6 +152,20 @@ def test_no_instructions_and_no_skill_come_from_denied_files(work: Workplace) ->
     run(work, profile=profile)
 
 
+def test_no_role_and_no_base_prompt_come_from_denied_files(work: Workplace) -> None:
+    agents = work.cwd / ".claude/agents"
+    agents.mkdir(parents=True)
+    text = f"---\nname: one\ndescription: {SECRET}\n---\nbody"
+    (work.cwd / "b.key").write_text(text, encoding="ascii")
+    (agents / "one.md").symlink_to("../../b.key")
+    (work.cwd / ".codex").mkdir()
+    run(work, options=("--trust",))
+    settings = work.cwd / ".codex/config.toml"
+    settings.write_text('model_instructions_file = "../a.key"\n', encoding="ascii")
+    done, bodies = run(work, options=("--trust",))
+    assert (done.returncode, bodies) == (78, [])
+
+
 def test_no_copy_and_no_diff_of_a_turn_has_it(work: Workplace) -> None:
     script = "echo more >> visible; mkdir copy; cp -r a.key name sec copy"
     done, _ = run(work, command(script), options=("-s", "workspace-write"))
