@@ -29,7 +29,7 @@ class SessionTools:
     def __init__(self, setup: SessionSetup) -> None:
         """Raises a `ConfigError` if a rules file cannot be read or parsed."""
         self._setup = setup
-        self._rules = None if setup.options.ignore_rules else _rules(setup)
+        self._rules = _rules(setup)
         self._session: Session | None = None
         self._waiting: asyncio.TimerHandle | None = None
         self._loaded = None
@@ -127,23 +127,28 @@ class SessionTools:
 
 
 def _rules(setup: SessionSetup):
-    """The `Rules` of the system, of the user and of a trusted project; None if there are no rules."""
+    """The `Rules` of the system, of the user and of a trusted project, and those that are required, which no option
+    switches off; None if there are no rules."""
     config = setup.config
-    folders = [SYSTEM_FOLDER / "rules", config.home / "rules"]
-    trust = config.project_trust
+    is_on = not setup.options.ignore_rules
+    folders = [SYSTEM_FOLDER / "rules", config.home / "rules"] if is_on else []
+    trust = config.project_trust if is_on else None
+    tables = config.requirements.values.get("rules", {}).get("prefix_rules", ())
     project = {
         # The text that was checked for trust; the file may have changed since.
         path: text
         for path, text in (trust.files.items() if isinstance(trust, Trusted) else ())
         if path.suffix == ".rules"
     }
-    if not project and not any(next(folder.glob("*.rules"), None) for folder in folders):
+    if not (tables or project) and not any(
+        next(folder.glob("*.rules"), None) for folder in folders
+    ):
         return None
-    from codex_py.execpolicy.rules import load_rules, parse_rules  # 8 ms
+    from codex_py.execpolicy.rules import load_rules, parse_rules, required_rules  # 8 ms
 
     rules = load_rules(folders)
     for path, text in project.items():
         rules = parse_rules(text, str(path), rules)
     for warning in rules.warnings:
         setup.warn(warning)
-    return rules
+    return required_rules(tables, rules)

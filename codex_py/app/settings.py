@@ -140,7 +140,8 @@ def configured_choices(config: Config, add_dirs: Sequence[Path]) -> Choices:
 def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> TurnSettings:
     """The settings that follow from a user's choices. Warns of a model that the catalogue does not have, or that seems
     to name a provider."""
-    config, chosen = setup.config, choices
+    config = setup.config
+    chosen = choices = config.requirements.held_choices(choices)
     if choices.mode == "plan":
         choices = planning_choices(config, choices)
     if warning := misspelt_provider(provider, choices.model, config.model_providers):

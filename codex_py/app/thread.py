@@ -145,6 +145,7 @@ def thread_context(
     # In the order of Codex.
     developer = [
         config.developer_instructions,
+        config.requirements.values.get("additional_developer_instructions"),
         permissions if config.include_permissions_instructions else None,
     ]
     user = [agents.text, place if config.include_environment_context else None]

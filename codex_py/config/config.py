@@ -22,6 +22,7 @@ from codex_py.config.permission_profiles import (
 )
 from codex_py.config.plugins import Plugin
 from codex_py.config.project_trust import ProjectTrust, Trust
+from codex_py.config.requirements import Requirements, required
 from codex_py.config.schema import DEFAULTS
 from codex_py.config.unenforced import accepted_lacks, unenforced
 from codex_py.errors import ConfigError
@@ -141,6 +142,7 @@ class Config:
     hide_agent_reasoning: bool = value_of()
     features: Mapping[str, Any]
 
+    requirements: Requirements
     layers: Layers
     values: Mapping[str, Any]
     """All layers merged, for keys that have no field here; defaults are not filled in."""
@@ -175,9 +177,11 @@ class Config:
                 name, network = profile.name, network or profile.network
                 own, added = (own, added) if profile.writes_roots else ((), [])
         if mode != "workspace-write":
-            return SandboxPolicy(mode=mode, network_access=network, files=rules, profile=name)
+            policy = SandboxPolicy(mode=mode, network_access=network, files=rules, profile=name)
+            return self.requirements.held(policy)
         roots = tuple(dict.fromkeys((*own, *configured.writable_roots, *added)))
-        return replace(configured, writable_roots=roots, files=rules, profile=name)
+        policy = replace(configured, writable_roots=roots, files=rules, profile=name)
+        return self.requirements.held(policy)
 
 
 def load_config(
@@ -219,12 +223,12 @@ def load_config(
         system=system,
     )
     try:
-        return _config(layers)
+        return _config(*required(layers))
     except ConfigError as error:
         raise layers.located(error) from None
 
 
-def _config(layers: Layers) -> Config:
+def _config(layers: Layers, requirements: Requirements) -> Config:
     values = layers.merged()
     tables: Mapping[str, Any] = values.get("model_providers", {})
     if (named := named_provider(layers, {*BUILT_IN_PROVIDERS, *tables})) is not None:
@@ -235,6 +239,7 @@ def _config(layers: Layers) -> Config:
         return cls(**given, **{name: _value(values, f"{key}.{name}") for name in names})
 
     servers, server_warnings = mcp_servers(values.get("mcp_servers", {}))
+    servers, disabled = requirements.held_servers(servers)
     searching: Any = values.get("tools", {}).get("web_search", {})
     sandbox_mode, profile = chosen_permissions(layers)
     workspace = (layers.cwd, *(() if profile is None else profile.roots))
@@ -244,7 +249,8 @@ def _config(layers: Layers) -> Config:
     if profile is not None and profile.decides:
         configured = profile.policy(workspace)
     files = file_rules(layers, profile, workspace)
-    accepts = "permissions.filesystem" in accepted_lacks(layers)
+    files = files.denying(requirements.files.denied, requirements.files.globs)
+    accepts = "permissions.filesystem" in accepted_lacks(layers) and not requirements.files.denies
     return Config(
         home=layers.home,
         cwd=layers.cwd,
@@ -276,11 +282,14 @@ def _config(layers: Layers) -> Config:
         mcp_servers=servers,
         plugins=layers.plugins,
         features=values.get("features", {}),
+        requirements=requirements,
         layers=layers,
         values=values,
         warnings=(
             *layers.warnings,
+            *requirements.warnings,
             *server_warnings,
+            *disabled,
             *without_effect(values),
         ),
         unenforced=unenforced(layers),

@@ -71,11 +71,14 @@ class HookEvents:
 def has_hooks(config: Config) -> bool:
     """False if no hook can be configured here. Cheap: it reads no file."""
     layers, trust = config.layers, config.project_trust
-    return _enabled(config) and (
-        any(layer.values.get("hooks", {}).keys() - {"state"} for layer in layers.layers)
-        or any(plugin.hooks for plugin in config.plugins)
-        or any(os.path.lexists(folder / _FILE) for folder in (layers.home, layers.system))
-        or (isinstance(trust, Trusted) and any(path.name == _FILE for path in trust.files))
+    return bool(config.requirements.values.get("hooks")) or (
+        _enabled(config)
+        and (
+            any(layer.values.get("hooks", {}).keys() - {"state"} for layer in layers.layers)
+            or any(plugin.hooks for plugin in config.plugins)
+            or any(os.path.lexists(folder / _FILE) for folder in (layers.home, layers.system))
+            or (isinstance(trust, Trusted) and any(path.name == _FILE for path in trust.files))
+        )
     )
 
 
@@ -85,8 +88,16 @@ def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookF
     Those of a project only if it is trusted, as they were when that was checked. Settings of Claude Code have no
     such check: their hooks are trusted one by one alone.
     """
+    yield from _tables(config, "requirements")
     if not _enabled(config):
         return
+    managed_only = config.requirements.values.get("allow_managed_hooks_only") is True
+    for file in _files(config, environment):
+        if file.is_managed or not managed_only:
+            yield file
+
+
+def _files(config: Config, environment: Mapping[str, str]) -> Iterator[HookFile]:
     is_asked_for = config.values.get("hooks", {}).get("claude") is True
     claude = user_home(environment) / ".claude" if is_asked_for else None
     folder = config.project_root or config.cwd
@@ -133,7 +144,7 @@ def _tables(config: Config, *names: str, folder: Path | None = None) -> Iterator
     for layer in reversed(config.layers.layers):
         path = layer.path or _OVERRIDES
         if layer.name in names and folder in {None, path.parent} and "hooks" in layer.values:
-            is_managed = layer.name in {"system", "managed"}
+            is_managed = layer.name in {"system", "managed", "requirements"}
             yield HookFile(path, layer=layer, is_managed=is_managed)
 
 

@@ -1,9 +1,9 @@
 """Reads the layers of the configuration, checks each, and puts them in order.
 
-Strongest first, in the order of Codex: the administrator's `managed_config.toml`, the options of the command
-line, `-c` overrides, the files of a trusted project (the nearest to the working directory first), a profile,
-the user's file for this program alone (`$CODEX_HOME/codex-py/config.toml`), the user's file, the system's, and the
-MCP servers of plugins.
+Strongest first, in the order of Codex: the options of the command line with a value of their own, the administrator's
+`managed_config.toml`, other options, `-c` overrides, the files of a trusted project (the nearest to the working
+directory first), a profile, the user's file for this program alone (`$CODEX_HOME/codex-py/config.toml`), the user's
+file, the system's, and the MCP servers of plugins. What the administrator requires stands above all: `requirements`.
 """
 
 import os
@@ -37,6 +37,17 @@ SYSTEM_FOLDER: Final = Path("/etc/codex")
 """The administrator's settings for all users of the machine."""
 
 _MAX_NAMED: Final = 20
+_OPTIONS: Final = frozenset(
+    {
+        "model",
+        "model_provider",
+        "sandbox_mode",
+        "approval_policy",
+        "default_permissions",
+        "approvals_reviewer",
+    }
+)
+"""Settings whose options stand above the administrator's `managed_config.toml`, as in Codex."""
 
 
 @frozen
@@ -123,9 +134,11 @@ def read_layers(
     home = codex_home(environment)
     reader = _Reader(user_home(environment), strict=strict)
 
+    given = flags or {}
     strong = [
+        reader.layer("command line", {k: v for k, v in given.items() if k in _OPTIONS}, cwd),
         *reader.file("managed", system / "managed_config.toml"),
-        reader.layer("command line", flags or {}, cwd),
+        reader.layer("command line", {k: v for k, v in given.items() if k not in _OPTIONS}, cwd),
         reader.layer("-c", parse_overrides(overrides), cwd),
     ]
     weak: list[Layer] = []

@@ -150,9 +150,7 @@ def protection_rules(layers: Layers, roots: Sequence[Path]) -> FileRules:
     found = FileRules()
     for layer in layers.layers:
         denied: Sequence[str] = layer.values.get("protection", {}).get("deny", ())
-        for pattern in denied:
-            _check(pattern, "deny", ("protection", "deny"), below=_is_relative(pattern))
-            found = found.plus(_rule(pattern, "deny", roots, layers.user_home))
+        found = found.plus(denial_rules(denied, ("protection", "deny"), roots, layers.user_home))
     if layers.merged().get("protection", {}).get("secrets") == "deny":
         for pattern in SECRETS:
             found = found.plus(_rule(pattern, "deny", roots, layers.user_home))
@@ -171,6 +169,17 @@ def file_rules(
     if profile is not None:
         files = files.plus(profile.rules(workspace))
     return files if root is None or main is None else files.copied(main, root)
+
+
+def denial_rules(
+    patterns: Iterable[str], key: tuple[str, ...], roots: Sequence[Path], user_home: Path
+) -> FileRules:
+    """The rules that deny these paths and patterns. `key`: the setting, for errors."""
+    found = FileRules()
+    for pattern in patterns:
+        _check(pattern, "deny", key, below=_is_relative(pattern))
+        found = found.plus(_rule(pattern, "deny", roots, user_home))
+    return found
 
 
 def _resolved(name: str, layers: Layers, *, decides: bool) -> PermissionProfile:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from codex_py.config.check import KeyPath, lookup
-from codex_py.config.files import read_text
 from codex_py.config.layers import Layers
 from codex_py.config.permission_profiles import (
     chosen_permissions,
@@ -16,7 +15,6 @@ from codex_py.config.permission_profiles import (
 from codex_py.config.schema import DEFAULTS
 
 _LACKS: Final = {
-    "requirements": "an administrator's requirements are not enforced",
     "permissions.filesystem": "files that a permission profile does not name can be read",
     "permissions.network": "the domains of a permission profile are not enforced",
     "features.network_proxy": "the network is open, and its domains are not restricted",
@@ -42,9 +40,6 @@ def unenforced(layers: Layers) -> tuple[str, ...]:
     places: dict[str, str] = {}
     for name, key in _protections(layers):
         places.setdefault(name, layers.where(key))
-    requirements = layers.system / "requirements.toml"
-    if "requirements" not in accepted and read_text(requirements) is not None:
-        places["requirements"] = str(requirements)
     return tuple(
         f"{places[name]}: {lack}; to start all the same, pass `--allow-unenforced {name}`."
         for name, lack in _LACKS.items()

@@ -17,6 +17,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from codex_py.errors import ConfigError
 from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
@@ -86,6 +87,19 @@ def load_rules(folders: Sequence[Path]) -> Rules:
             raise _unreadable(folder, error) from error
         files += [entry for entry in entries if entry.suffix == ".rules" and entry.is_file()]
     return read_rules(files)
+
+
+def required_rules(tables: Sequence[Mapping[str, Any]], base: Rules) -> Rules:
+    """The rules of `base`, and those of the tables in `requirements.toml`, which are checked."""
+    added = [
+        PrefixRule(
+            tuple(tuple(word.get("any_of", [word.get("token")])) for word in table["pattern"]),
+            Decision(table["decision"]),
+            table.get("justification"),
+        )
+        for table in tables
+    ]
+    return replace(base, prefix_rules=(*base.prefix_rules, *added))
 
 
 def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigError:

@@ -7,6 +7,7 @@ from codex_py.config.config import Config
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.limits import Budget, GateSettings
 from codex_py.config.project_trust import Untrusted
+from codex_py.config.requirements import Requirements
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import ApprovalPolicy, GranularPolicy, SandboxLimits, SandboxPolicy
 from tests.config.conftest import Place
@@ -83,6 +84,7 @@ def test_without_any_file_everything_has_its_default(place: Place):
         values={},
         warnings=(),
         unenforced=(),
+        requirements=Requirements(),
     )
 
 

@@ -88,12 +88,6 @@ def test_every_protection_is_told_at_once(place: Place):
     assert len(str(raised.value).splitlines()) == 2
 
 
-def test_what_an_administrator_asks_for_counts(place: Place):
-    path = place.system / "requirements.toml"
-    path.touch()
-    assert [text.split(":")[0] for text in place.load().unenforced] == [str(path)]
-
-
 def test_a_project_accepts_nothing_and_its_own_protections_count_if_it_is_trusted(place: Place):
     path = place.project(
         'allow_unenforced = ["features.credential_masking"]\nfeatures.credential_masking = true\n'

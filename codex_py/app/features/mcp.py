@@ -44,7 +44,10 @@ class McpFeature(McpServers):
     def __init__(self, setup: SessionSetup) -> None:
         config, environment = setup.config, setup.environment
         self._setup = setup
-        self.configs = {name: c for name, c in config.mcp_servers.items() if c.enabled}
+        allowed, disabled = config.requirements.held_servers(config.mcp_servers)
+        for text in disabled:
+            setup.warn(text)
+        self.configs = {name: c for name, c in allowed.items() if c.enabled}
         self._programs = user_programs(config, environment, setup.options.add_dirs)
         self._guardian = Guardian()
         servers: list[McpServer] = []

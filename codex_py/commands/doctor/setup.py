@@ -50,7 +50,8 @@ def _configuration(config: Config) -> Result:
     details = {
         "CODEX_HOME": str(config.home),
         "cwd": str(config.cwd),
-        "layers, strongest first": names,
+        "layers, strongest first": list(dict.fromkeys(names)),
+        "requirements": str(config.requirements.path) if config.requirements.values else "none",
         "model": config.model,
         "model provider": config.model_provider,
         "project trust": config.trust or "none",

@@ -1,0 +1,302 @@
+"""`requirements.toml`: what the administrator requires, above every other setting. Codex 0.169 has the same keys.
+
+`required` puts the values that it forces into the strongest layers. A `Config` keeps the `Requirements`, which hold for
+what a session is given later, too. Other than in Codex, a key that is unknown stops the start.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from codex_py.config.check import KeyPath, dotted, problems
+from codex_py.config.files import parse_toml, read_text
+from codex_py.config.layers import Layer, Layers
+from codex_py.config.mcp import McpServerConfig
+from codex_py.config.permission_profiles import (
+    BUILT_IN,
+    chosen_permissions,
+    chosen_profile,
+    denial_rules,
+)
+from codex_py.config.tables import HOOK_EVENTS, HOOKS, PERMISSION_PROFILE, Table, feature_names
+from codex_py.errors import ConfigError
+from codex_py.protocol.approval import ApprovalPolicy, SandboxMode, SandboxPolicy
+from codex_py.protocol.file_rules import NO_RULES, FileRules
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.settings import Choices
+
+_FULL: Final = "danger-full-access"
+_KEYS: Final[Table] = {
+    "allowed_sandbox_modes": [get_args(SandboxMode)],
+    "allowed_approval_policies": [tuple(ApprovalPolicy)],
+    "allowed_web_search_modes": [("disabled", "cached", "indexed", "live")],
+    "allowed_permission_profiles": {"*": "boolean"},
+    "default_permissions": "string",
+    "permissions": {"filesystem": {"deny_read": ["string"]}, "*": PERMISSION_PROFILE},
+    "rules": {
+        "prefix_rules": [
+            {
+                "pattern": [{"token": "string", "any_of": ["string"]}],
+                "decision": ("prompt", "forbidden"),
+                "justification": "string",
+            }
+        ]
+    },
+    "mcp_servers": {"*": {"identity": {"command": "string", "url": "string"}}},
+    "features": {"*": "boolean"},
+    "allow_managed_hooks_only": "boolean",
+    "hooks": dict.fromkeys(HOOK_EVENTS, HOOKS),
+    "experimental_network": "table",
+    "additional_developer_instructions": "string",
+}
+
+
+@frozen(kw_only=True)
+class Requirements:
+    """What holds for a session, whatever it is given. Empty: nothing is required."""
+
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Of the file, by Codex's keys."""
+    path: Path = Path()
+    modes: tuple[SandboxMode, ...] = get_args(SandboxMode)
+    """The allowed ones. Without full access, no approval and no rule lets a call leave the sandbox."""
+    approvals: tuple[str, ...] = ()
+    """The allowed policies, of which the first replaces others; empty: all are allowed."""
+    files: FileRules = NO_RULES
+    """Denied in every mode and profile."""
+    warnings: tuple[str, ...] = ()
+
+    def held(self, policy: SandboxPolicy) -> SandboxPolicy:
+        """The policy as far as it is allowed; else one under which nothing is changed."""
+        if policy.mode not in self.modes:
+            policy = policy.locked()
+        return replace(
+            policy,
+            files=policy.files.denying(self.files.denied, self.files.globs),
+            is_final=policy.is_final or _FULL not in self.modes,
+        )
+
+    def held_choices(self, choices: Choices) -> Choices:
+        """The choices as far as they are allowed."""
+        approval, sandbox = choices.approval_policy, self.held(choices.sandbox_policy)
+        if self.approvals and str(approval) not in self.approvals:
+            if approval is ApprovalPolicy.NEVER and sandbox.mode == _FULL:
+                # Nobody would be asked about anything.
+                sandbox = sandbox.locked()
+            approval = ApprovalPolicy(self.approvals[0])
+        return replace(choices, approval_policy=approval, sandbox_policy=sandbox)
+
+    def held_servers(
+        self, servers: Mapping[str, McpServerConfig]
+    ) -> tuple[dict[str, McpServerConfig], tuple[str, ...]]:
+        """The servers, those that are not allowed disabled, and a warning for each of these."""
+        allowed: Mapping[str, Any] | None = self.values.get("mcp_servers")
+        found, notes = dict(servers), list[str]()
+        for name, server in servers.items():
+            wanted = (allowed or {}).get(name, {}).get("identity", {})
+            is_same = wanted and all(getattr(server, key) == wanted[key] for key in wanted)
+            if allowed is not None and server.enabled and not is_same:
+                found[name] = replace(server, enabled=False, required=False)
+                notes.append(
+                    f"MCP server `{name}` is disabled by requirements (set by {self.path})."
+                )
+        return found, tuple(notes)
+
+
+def required(layers: Layers) -> tuple[Layers, Requirements]:
+    """The layers below those that the administrator forces, and the requirements.
+
+    Raises:
+        ConfigError: the file cannot be used, or forbids what was asked for without a fall-back.
+    """
+    path = layers.system / "requirements.toml"
+    text = read_text(path)
+    managed = next((layer for layer in layers.layers if layer.name == "managed"), None)
+    if text is None and (managed is None or not managed.values.keys() & _AS_REQUIREMENTS):
+        return layers, Requirements()
+    file = Layer("requirements", {} if text is None else parse_toml(text, path), path, text or "")
+    _check(file)
+    return _Required(layers, file, managed).result()
+
+
+_AS_REQUIREMENTS: Final = {"sandbox_mode", "approval_policy"}
+"""Keys of `managed_config.toml` that are requirements."""
+
+
+class _Required:
+    def __init__(self, layers: Layers, file: Layer, managed: Layer | None) -> None:
+        self._layers, self._file, self._values = layers, file, file.values
+        self._managed: Mapping[str, Any] = {} if managed is None else managed.values
+        self._managed_path = None if managed is None else managed.path
+        self._notes: list[str] = []
+
+    def result(self) -> tuple[Layers, Requirements]:
+        features = self._features()
+        kept = {name: self._values[name] for name in ("hooks",) if name in self._values}
+        self._force(None, **({"features": features} if features else {}), **kept)
+        allowed = self._values.get("allowed_web_search_modes")
+        merged = self._layers.merged()
+        if allowed is not None and merged.get("web_search", "cached") not in (*allowed, "disabled"):
+            self._fall_back("web_search", merged.get("web_search"), [*allowed, "disabled"])
+        files, asked = self._denied(), merged.get("approval_policy")
+        approvals = self._approvals()
+        of_profiles = self._profiles()
+        modes: list[SandboxMode] = [
+            m for m in self._modes() if m in of_profiles and (m != _FULL or not files.denies)
+        ]
+        self._mode(modes, asked, approvals)
+        if approvals and (asked or "on-request") not in approvals:
+            self._fall_back("approval_policy", asked, approvals)
+        return self._layers, Requirements(
+            values=self._values,
+            path=self._file.path or Path(),
+            modes=tuple(modes),
+            approvals=tuple(approvals),
+            files=files,
+            warnings=tuple(self._notes),
+        )
+
+    def _force(self, path: Path | None, **values: Any) -> None:
+        if values:
+            layer = replace(self._file, values=values, path=path or self._file.path)
+            self._layers = replace(self._layers, layers=(layer, *self._layers.layers))
+
+    def _fall_back(self, key: str, asked: Any, allowed: Sequence[Any]) -> None:
+        """Force the first of the allowed values; told only if another one was asked for."""
+        is_managed = key in self._managed and asked != self._managed[key]
+        path = self._managed_path if is_managed else self._file.path
+        if asked is not None:
+            self._notes.append(
+                f"Configured value for `{key}` is disallowed by requirements; falling back to required value"
+                f" `{allowed[0]}`. Details: invalid value for `{key}`: {asked!r} is not in the allowed set"
+                f" [{', '.join(allowed)}] (set by {path})"
+            )
+        self._force(path, **{key: allowed[0]})
+
+    def _features(self) -> dict[str, bool]:
+        pins: dict[str, bool] = {}
+        for name, value in self._values.get("features", {}).items():
+            if name in feature_names():
+                pins[name] = value
+            else:
+                text = f"Ignoring unknown `features` requirement `{name}` from {self._file.path}"
+                self._notes.append(text)
+        # The same one by its old name.
+        return {"codex_hooks": pins["hooks"], **pins} if "hooks" in pins else pins
+
+    def _denied(self) -> FileRules:
+        key = ("permissions", "filesystem", "deny_read")
+        patterns = self._values.get("permissions", {}).get("filesystem", {}).get("deny_read", ())
+        for number, pattern in enumerate(patterns):
+            if pattern.startswith("/**"):
+                text = "cannot be safely expanded; use a pattern with a non-root directory prefix"
+                raise _mistake(self._file, (*key, str(number)), f"{pattern!r} {text}")
+            if not pattern.startswith(("/", "~/")):
+                # Of the administrator's folder, where nobody would expect it to mean a file.
+                text = f"{pattern!r} must be absolute or begin with `~/`"
+                raise _mistake(self._file, (*key, str(number)), text)
+        self._force(None, **({"protection": {"deny": list(patterns)}} if patterns else {}))
+        return denial_rules(patterns, key, (), self._layers.user_home)
+
+    def _approvals(self) -> list[str]:
+        allowed = self._values.get("allowed_approval_policies")
+        managed = self._managed.get("approval_policy")
+        if allowed == []:
+            raise _mistake(self._file, ("allowed_approval_policies",), "names no policy")
+        if isinstance(managed, dict):
+            raise ConfigError(f"{self._managed_path}: `approval_policy` must be a name here")
+        return [managed] if managed in (allowed or [managed]) and managed else list(allowed or ())
+
+    def _modes(self) -> list[SandboxMode]:
+        allowed: Sequence[SandboxMode] = self._values.get(
+            "allowed_sandbox_modes", get_args(SandboxMode)
+        )
+        if "read-only" not in allowed:
+            text = "must contain `read-only`"
+            raise _mistake(self._file, ("allowed_sandbox_modes",), text)
+        managed = self._managed.get("sandbox_mode")
+        return [m for m in allowed if managed is None or m in {"read-only", managed}]
+
+    def _profiles(self) -> set[SandboxMode]:
+        """Force one of the allowed permission profiles. Returns the modes that they can be."""
+        listed = self._values.get("allowed_permission_profiles")
+        own = {k: v for k, v in self._values.get("permissions", {}).items() if k != "filesystem"}
+        default = self._values.get("default_permissions")
+        if listed is None:
+            if own or default is not None:
+                key = ("permissions", *list(own)[:1]) if own else ("default_permissions",)
+                raise _mistake(self._file, key, "needs `allowed_permission_profiles`")
+            return set(get_args(SandboxMode))
+        allowed = [name for name, value in listed.items() if value]
+        for name in (*listed, *(table.get("extends", ":workspace") for table in own.values())):
+            if name not in BUILT_IN and name not in own:
+                text = f"refers to undefined profile `{name}`"
+                raise _mistake(self._file, ("allowed_permission_profiles",), text)
+        if default not in allowed and (default or not {":workspace", ":read-only"} <= {*allowed}):
+            text = "`default_permissions` must name one of them"
+            raise _mistake(self._file, ("allowed_permission_profiles",), text)
+        self._replace_profiles(own)
+        name, decides = chosen_profile(self._layers)
+        mode = self._layers.merged().get("sandbox_mode")
+        if not decides and mode is not None:
+            name = next(each for each, its in BUILT_IN.items() if its == mode)
+        if name not in allowed:
+            default = default or ":read-only"
+            if name is not None:
+                self._notes.append(
+                    f"Configured value for `permission_profile` is disallowed by requirements; falling back from"
+                    f" `{name}` to required value `{default}` (set by {self._file.path})"
+                )
+            self._force(None, default_permissions=default)
+        chosen = chosen_permissions(self._layers)[0]
+        return {
+            "read-only",
+            *({chosen} if chosen else ()),
+            *(BUILT_IN[n] for n in allowed if n in BUILT_IN),
+        }
+
+    def _replace_profiles(self, own: Mapping[str, Any]) -> None:
+        """Put the administrator's profiles in the place of others with their names."""
+
+        def without(layer: Layer) -> Layer:
+            tables = layer.values.get("permissions", {})
+            kept = {name: table for name, table in tables.items() if name not in own}
+            return replace(layer, values={**layer.values, "permissions": kept}) if tables else layer
+
+        self._layers = replace(self._layers, layers=tuple(map(without, self._layers.layers)))
+        self._force(None, **({"permissions": dict(own)} if own else {}))
+
+    def _mode(self, allowed: Sequence[SandboxMode], asked: Any, approvals: Sequence[str]) -> None:
+        mode, _ = chosen_permissions(self._layers)
+        if (
+            mode == _FULL
+            and asked == "never"
+            and (mode not in allowed or "never" not in (approvals or [asked]))
+        ):
+            what = "sandbox_mode" if mode not in allowed else "approval_policy"
+            raise ConfigError(
+                f'`approval_policy = "never"` cannot be used because requirements do not allow `{what} ='
+                f' "{mode if what == "sandbox_mode" else asked}"` (set by {self._file.path})'
+            )
+        if mode is not None and mode not in allowed:
+            self._fall_back("sandbox_mode", mode, ["read-only"])
+
+
+def _check(file: Layer) -> None:
+    """Raise a `ConfigError` for the first mistake in the file."""
+    for problem in problems(file.values, _KEYS):
+        raise _mistake(file, problem.key, problem.text)
+    if file.sets(key := ("experimental_network",)):
+        raise _mistake(file, key, "is not enforced in this version")
+    for number, rule in enumerate(file.values.get("rules", {}).get("prefix_rules", ())):
+        key = ("rules", "prefix_rules", str(number))
+        if not rule.get("pattern") or any(len(word) != 1 for word in rule["pattern"]):
+            raise _mistake(file, key, "needs a `pattern`: words with `token` or `any_of`")
+        if "decision" not in rule or [] in (word.get("any_of") for word in rule["pattern"]):
+            raise _mistake(file, key, "needs a `decision`, and words in `any_of`")
+
+
+def _mistake(file: Layer, key: KeyPath, text: str) -> ConfigError:
+    where = file.where(key)
+    return ConfigError(f"failed to parse requirements layer {where}: `{dotted(key)}` {text}")

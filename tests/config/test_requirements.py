@@ -1,0 +1,280 @@
+"""What an administrator requires, against each way around it. Codex 0.169 has the same keys and fall-backs."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.app.settings import configured_choices
+from codex_py.config.config import Config
+from codex_py.config.hook_files import has_hooks, hook_files
+from codex_py.errors import ConfigError
+from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
+from tests.config.conftest import Place
+
+READ_ONLY = 'allowed_sandbox_modes = ["read-only"]\n'
+NO_FULL = 'allowed_sandbox_modes = ["read-only", "workspace-write"]\n'
+ASKS = 'allowed_approval_policies = ["on-request", "untrusted"]\n'
+MANAGED = """default_permissions = "managed"
+[allowed_permission_profiles]
+managed = true
+[permissions.managed]
+extends = ":workspace"
+filesystem = {"/srv/secret" = "deny"}
+"""
+
+
+def require(place: Place, text: str, name: str = "requirements.toml") -> Path:
+    path = place.system / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def given(config: Config) -> tuple[str, str]:
+    choices = config.requirements.held_choices(configured_choices(config, ()))
+    return choices.sandbox_policy.mode, str(choices.approval_policy)
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "mistake"),
+    [
+        ("nonsense = 1", ":1", "`nonsense` is unknown"),
+        ("\nallowed_sandbox_modes = 3", ":2", "must be an array"),
+        ('allowed_sandbox_modes = ["workspace-write"]', ":1", "must contain `read-only`"),
+        ("allowed_approval_policies = []", ":1", "names no policy"),
+        ("[mcp_servers.a]\nidentit = {}", ":2", "is unknown"),
+        ('[permissions.filesystem]\ndeny_read = ["./x"]', ":2", "must be absolute"),
+        ('[permissions.filesystem]\ndeny_read = ["/**/x"]', ":2", "cannot be safely expanded"),
+        ("experimental_network.enabled = true", ":1", "is not enforced"),
+        ("default_permissions = 'p'", ":1", "needs `allowed_permission_profiles`"),
+        ("[allowed_permission_profiles]\np = true", ":1", "undefined profile `p`"),
+        ('[[rules.prefix_rules]]\npattern = [{token = "a"}]\ndecision = "allow"', ":3", "must be"),
+        ("[[rules.prefix_rules]]\npattern = []", ":1", "needs a `pattern`"),
+        ("broken", ":1", ""),
+    ],
+)
+def test_a_mistake_stops_the_start_with_its_place(
+    place: Place, text: str, where: str, mistake: str
+) -> None:
+    path = require(place, text)
+    with pytest.raises(ConfigError) as raised:
+        place.load(flags={"allow_unenforced": ["permissions.filesystem"]})
+    assert f"{path}{where}" in str(raised.value)
+    assert mistake in str(raised.value)
+    assert raised.value.exit_code == 78
+
+
+def test_what_cannot_be_read_stops_the_start(place: Place) -> None:
+    path = place.system / "requirements.toml"
+    path.symlink_to("nowhere")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        place.load()
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(ConfigError, match="cannot be read"):
+        place.load()
+    path.rmdir()
+    os.mkfifo(path)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        place.load()
+
+
+def test_an_empty_file_requires_nothing(place: Place) -> None:
+    require(place, "")
+    config = place.load(flags={"sandbox_mode": "danger-full-access", "approval_policy": "never"})
+    assert given(config) == ("danger-full-access", "never")
+    assert config.warnings == ()
+
+
+@pytest.mark.parametrize("way", ["user", "-c", "-s", "profile"])
+def test_a_forbidden_mode_falls_back_by_every_way(place: Place, way: str) -> None:
+    path = require(place, READ_ONLY)
+    asked = 'sandbox_mode = "workspace-write"'
+    match way:
+        case "user":
+            place.user(asked)
+            config = place.load()
+        case "-c":
+            config = place.load(overrides=[asked.replace(" ", "")])
+        case "-s":
+            config = place.load(flags={"sandbox_mode": "workspace-write"})
+        case _:
+            config = place.load(flags={"default_permissions": ":workspace"})
+    assert given(config)[0] == "read-only"
+    (warning,) = config.warnings
+    assert "falling back to required value `read-only`" in warning
+    assert f"(set by {path})" in warning
+
+
+def test_a_trusted_folder_gives_no_more_and_nothing_is_told(place: Place) -> None:
+    require(place, READ_ONLY)
+    place.trusted()
+    config = place.load()
+    assert (given(config)[0], config.warnings) == ("read-only", ())
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [{"sandbox_mode": "danger-full-access"}, {"default_permissions": ":danger-full-access"}],
+)
+@pytest.mark.parametrize("text", [READ_ONLY, NO_FULL, ASKS])
+def test_full_access_without_questions_stops_the_start(
+    place: Place, text: str, flags: dict[str, str]
+) -> None:
+    require(place, text)
+    with pytest.raises(ConfigError, match="requirements do not allow"):
+        place.load(flags={**flags, "approval_policy": "never"})
+
+
+@pytest.mark.parametrize("text", [READ_ONLY, NO_FULL])
+def test_nothing_given_to_a_session_later_goes_further(place: Place, text: str) -> None:
+    require(place, text)
+    place.trusted()
+    config = place.load()
+    # A menu, a role, a client of a server, and a caller of the library.
+    wider = replace(config, sandbox_mode="danger-full-access", approval_policy=ApprovalPolicy.NEVER)
+    assert given(wider)[0] == "read-only"
+    policy = wider.requirements.held(SandboxPolicy("danger-full-access", network_access=True))
+    assert (policy.mode, policy.network_access, policy.is_final) == ("read-only", False, True)
+    assert config.sandbox_policy().is_final
+
+
+def test_a_forbidden_approval_policy_falls_back_also_later(place: Place) -> None:
+    require(place, ASKS)
+    config = place.load(flags={"approval_policy": "never"})
+    assert given(config) == ("read-only", "on-request")
+    assert "falling back to required value `on-request`" in config.warnings[0]
+    later = replace(config, sandbox_mode="danger-full-access", approval_policy=ApprovalPolicy.NEVER)
+    assert given(later) == ("read-only", "on-request")
+
+
+def test_the_managed_configuration_is_above_overrides_and_below_options(place: Place) -> None:
+    require(place, 'model = "a"\nsandbox_mode = "read-only"', "managed_config.toml")
+    assert place.load(overrides=['model="b"', 'sandbox_mode="workspace-write"']).model == "a"
+    assert place.load(flags={"model": "c"}).model == "c"
+    config = place.load(flags={"sandbox_mode": "workspace-write"})
+    assert given(config)[0] == "read-only"
+    assert f"(set by {place.system / 'managed_config.toml'})" in config.warnings[0]
+
+
+def test_requirements_are_above_the_managed_configuration(place: Place) -> None:
+    require(place, NO_FULL)
+    require(place, 'sandbox_mode = "danger-full-access"', "managed_config.toml")
+    config = place.load()
+    assert given(config)[0] == "read-only"
+    assert f"(set by {place.system / 'requirements.toml'})" in config.warnings[0]
+
+
+def test_the_web_search_falls_back(place: Place) -> None:
+    require(place, 'allowed_web_search_modes = ["disabled"]')
+    assert place.load().web_search == "disabled"
+    assert place.load(overrides=['web_search="live"']).web_search == "disabled"
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {},
+        {"sandbox_mode": "danger-full-access", "approval_policy": "never"},
+        {"default_permissions": ":danger-full-access"},
+        {"default_permissions": "own", "permissions": {"own": {"extends": ":workspace"}}},
+        {
+            "default_permissions": "managed",
+            "permissions": {"managed": {"filesystem": {"/srv/secret": "write"}}},
+        },
+    ],
+)
+def test_only_a_listed_profile_holds_and_its_name_cannot_be_taken(
+    place: Place, flags: dict[str, Any]
+) -> None:
+    require(place, MANAGED)
+    config = place.load(flags=flags)
+    policy = config.sandbox_policy()
+    assert (policy.profile, policy.mode) == ("managed", "workspace-write")
+    assert dict(policy.files.entries)[Path("/srv/secret")] == "deny"
+    assert policy.is_final
+
+
+DENIES = '[permissions.filesystem]\ndeny_read = ["/srv/secret", "~/.ssh", "/srv/*.pem"]\n'
+OPENS = {
+    "default_permissions": "p",
+    "permissions": {
+        "p": {
+            "extends": ":workspace",
+            "filesystem": {"/srv/secret/open": "write", "/srv/secret": "read"},
+        }
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [{}, {"sandbox_mode": "workspace-write"}, OPENS, {"sandbox_mode": "danger-full-access"}],
+)
+def test_denied_files_are_denied_in_every_mode_and_profile(
+    place: Place, flags: dict[str, Any]
+) -> None:
+    require(place, DENIES)
+    config = place.load(flags={**flags, "allow_unenforced": ["permissions.filesystem"]})
+    for policy in (
+        config.sandbox_policy(),
+        config.requirements.held(SandboxPolicy("workspace-write", (Path("/srv"),))),
+    ):
+        assert set(policy.files.denied) == {Path("/srv/secret"), place.home.parent / ".ssh"}
+        assert Path("/srv/secret/open") not in dict(policy.files.entries)
+        assert policy.files.globs == ((Path("/srv"), "*.pem"),)
+        assert not policy.files.may_be_unenforced
+        assert policy.mode != "danger-full-access"
+
+
+def test_features_are_pinned_and_an_unknown_one_is_told(place: Place) -> None:
+    path = require(place, "[features]\nhooks = true\nmulti_agent = false\nnonesuch = true")
+    config = place.load(
+        overrides=[
+            "features.hooks=false",
+            "features.codex_hooks=false",
+            "features.multi_agent=true",
+        ]
+    )
+    assert config.features["hooks"] is config.features["codex_hooks"] is True
+    assert config.features["multi_agent"] is False
+    assert f"Ignoring unknown `features` requirement `nonesuch` from {path}" in config.warnings
+
+
+def test_only_servers_of_the_same_name_and_identity_start(place: Place) -> None:
+    require(
+        place,
+        '[mcp_servers.a.identity]\ncommand = "tool"\n[mcp_servers.b.identity]\nurl = "https://b/"',
+    )
+    place.user(
+        '[mcp_servers.a]\ncommand = "tool"\n[mcp_servers.b]\nurl = "https://evil/"\n'
+        '[mcp_servers.c]\ncommand = "tool"'
+    )
+    config = place.load()
+    assert [name for name, server in config.mcp_servers.items() if server.enabled] == ["a"]
+    assert sum("is disabled by requirements" in text for text in config.warnings) == 2
+    require(place, "mcp_servers = {}")
+    assert not any(server.enabled for server in place.load().mcp_servers.values())
+
+
+HOOK = '[[hooks.Stop]]\n[[hooks.Stop.hooks]]\ntype = "command"\ncommand = "true"\n'
+
+
+def test_managed_hooks_run_whatever_the_user_says_and_may_be_the_only_ones(place: Place) -> None:
+    path = require(place, f"allow_managed_hooks_only = true\n{HOOK}")
+    place.user(HOOK)
+    for overrides in ([], ["features.hooks=false"]):
+        config = place.load(overrides=overrides)
+        files = [file for file in hook_files(config, place.environment) if file.layer is not None]
+        assert [file.path for file in files] == [path]
+        assert files[0].is_managed
+        assert has_hooks(config)
+
+
+def test_explain_names_the_layer_that_decided(place: Place) -> None:
+    path = require(place, READ_ONLY)
+    config = place.load(flags={"sandbox_mode": "workspace-write"})
+    assert config.layers.layers[0].name == "requirements"
+    assert config.layers.where(("sandbox_mode",)) == str(path)
