@@ -47,11 +47,11 @@ NOTHING: Final = Denied()
 class _Listing:
     mark: tuple[int, int, int]
     files: dict[str, int]
-    """Inodes by name, of all that is no folder."""
+    """Inodes by path, of all that is no folder."""
     folders: dict[str, int]
     is_complete: bool = True
     matches: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """The names that match, by the top folder and the patterns."""
+    """Those that match, by the top folder and the patterns."""
     linked: list[str] | None = None
     """The files with other names, once somebody has looked."""
 
@@ -193,13 +193,13 @@ class Denials:
     def _linked_in(self, folder: str, opened: Sequence[str]) -> dict[_Inode, int]:
         """The files in a denied folder that have other names, with the number of their names."""
         linked: dict[_Inode, int] = {}
-        for path, listing in self._folders(folder, None, opened):
-            names = listing.files if listing.linked is None else listing.linked
+        for _, listing in self._folders(folder, None, opened):
+            paths = listing.files if listing.linked is None else listing.linked
             listing.linked = []
-            for name in names:
-                status = _status(f"{path}/{name}")
+            for path in paths:
+                status = _status(path)
                 if status and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
-                    listing.linked.append(name)
+                    listing.linked.append(path)
                     linked[status.st_dev, status.st_ino] = status.st_nlink
         return linked
 
@@ -208,12 +208,11 @@ class Denials:
     ) -> Iterator[tuple[str, os.stat_result]]:
         numbers = {number for _, number in inodes}
         for top in tops:
-            for path, listing in self._folders(top, None):
-                for name, number in (*listing.files.items(), *listing.folders.items()):
-                    if number in numbers:
-                        status = _status(named := f"{path.rstrip('/')}/{name}")
-                        if status and (status.st_dev, status.st_ino) in inodes:
-                            yield named, status
+            for _, listing in self._folders(top, None):
+                for path, number in (*listing.files.items(), *listing.folders.items()):
+                    status = _status(path) if number in numbers else None
+                    if status and (status.st_dev, status.st_ino) in inodes:
+                        yield path, status
 
     def _matching(self, top: str, patterns: Sequence[str]) -> Iterator[str]:
         """The paths below a folder that match, but none in a folder that does."""
@@ -223,19 +222,18 @@ class Denials:
             limit = None if depth is None else max(limit, depth + 1)
         matching = expression("\n".join(patterns))
         inside: list[str] = []
+        key, skipped = f"{top}\n{matching.pattern}", len(top.rstrip("/")) + 1
         for path, listing in self._folders(top, limit, inside):
-            key = f"{top}\n{matching.pattern}"
             if key not in listing.matches:
-                start = path[len(top.rstrip("/")) + 1 :] + "/" if path != top else ""
                 both = (*listing.files, *listing.folders)
-                listing.matches[key] = [n for n in both if matching.fullmatch(start + n)]
+                listing.matches[key] = [n for n in both if matching.fullmatch(n[skipped:])]
             if not listing.is_complete:
                 # A command of the same user can make it readable.
                 inside.append(path)
                 yield path
-            for name in listing.matches[key]:
-                inside.append(f"{path.rstrip('/')}/{name}")
-                yield inside[-1]
+            if found := listing.matches[key]:
+                inside += found
+                yield from found
 
     def _folders(
         self, top: str, limit: int | None, passed: Sequence[str] = ()
@@ -251,8 +249,7 @@ class Denials:
                     text = f"{top} has too many folders to look for what is denied; set `glob_scan_max_depth`"
                     raise ToolError(text, code="SandboxUnavailable")
                 yield path, listing
-                prefix = path.rstrip("/")
-                below += (f"{prefix}/{name}" for name in listing.folders)
+                below += listing.folders
             closed = set(passed)
             level, deep = [path for path in below if path not in closed], deep + 1
 
@@ -269,7 +266,7 @@ class Denials:
             with os.scandir(path) as entries:
                 for entry in entries:
                     is_folder = entry.is_dir(follow_symlinks=False)
-                    (listing.folders if is_folder else listing.files)[entry.name] = entry.inode()
+                    (listing.folders if is_folder else listing.files)[entry.path] = entry.inode()
         except OSError:
             listing.is_complete = False
         if time.time() - status.st_ctime >= _SETTLED_S:

@@ -93,7 +93,10 @@ class PlatformSandbox:
         roots = self._roots[policy]
         if self._backend is None:
             self._backend = self._working_backend(roots)
-        if rules.denies and self._backend.name not in _HIDES and not rules.may_be_unenforced:
+        is_weak = rules.denies and self._backend.name not in _HIDES
+        if is_weak and rules.may_be_unenforced and is_free:
+            return argv
+        if is_weak and not rules.may_be_unenforced:
             text = f"the sandbox backend {self._backend.name!r} cannot keep commands from reading what is denied"
             raise ToolError(f"{text}; {_ACCEPT} accepts that", code="SandboxUnavailable")
         denied = denials_of(rules).now((*roots.all, cwd))

@@ -103,6 +103,15 @@ def test_the_bypass_drops_the_profile(work: Workplace) -> None:
         run(work, command("cat a.key"), options=bypass)
 
 
+def test_a_rule_that_lets_a_command_out_of_the_sandbox_drops_no_denial(work: Workplace) -> None:
+    rules = work.home / "rules"
+    rules.mkdir()
+    text = 'prefix_rule(pattern=["cat"], decision="allow")\n'
+    (rules / "default.rules").write_text(text, encoding="ascii")
+    _, bodies = run(work, command("cat a.key name sec/AGENTS.md"))
+    assert outputs(bodies).count("Permission denied") >= 2
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [

@@ -242,4 +242,5 @@ def test_a_backend_that_cannot_hide_refuses_unless_that_is_accepted(
     with pytest.raises(ToolError, match=r"permissions\.filesystem"):
         run_in(backend, ["true"], policy, cwd)
     accepted = replace(policy, files=replace(policy.files, may_be_unenforced=True))
-    assert run_in(backend, ["true"], accepted, cwd).returncode == 0
+    for mode in ("workspace-write", "danger-full-access"):
+        assert run_in(backend, ["true"], replace(accepted, mode=mode), cwd).returncode == 0
