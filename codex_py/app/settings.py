@@ -141,7 +141,12 @@ def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> 
     """The settings that follow from a user's choices. Warns of a model that the catalogue does not have, or that seems
     to name a provider."""
     config = setup.config
-    chosen = choices = config.requirements.held_choices(choices)
+    held = config.requirements.held_choices(choices)
+    if held.sandbox_policy.mode != choices.sandbox_policy.mode:
+        setup.warn(
+            f"The administrator does not allow `{choices.sandbox_policy.mode}`; files can only be read."
+        )
+    chosen = choices = held
     if choices.mode == "plan":
         choices = planning_choices(config, choices)
     if warning := misspelt_provider(provider, choices.model, config.model_providers):

@@ -176,11 +176,11 @@ class Config:
             if profile.decides:
                 name, network = profile.name, network or profile.network
                 own, added = (own, added) if profile.writes_roots else ((), [])
-        if mode != "workspace-write":
+        if mode == "workspace-write":
+            roots = tuple(dict.fromkeys((*own, *configured.writable_roots, *added)))
+            policy = replace(configured, writable_roots=roots, files=rules, profile=name)
+        else:
             policy = SandboxPolicy(mode=mode, network_access=network, files=rules, profile=name)
-            return self.requirements.held(policy)
-        roots = tuple(dict.fromkeys((*own, *configured.writable_roots, *added)))
-        policy = replace(configured, writable_roots=roots, files=rules, profile=name)
         return self.requirements.held(policy)
 
 
@@ -248,9 +248,9 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
     )
     if profile is not None and profile.decides:
         configured = profile.policy(workspace)
-    files = file_rules(layers, profile, workspace)
-    files = files.denying(requirements.files.denied, requirements.files.globs)
-    accepts = "permissions.filesystem" in accepted_lacks(layers) and not requirements.files.denies
+    denied = requirements.files
+    files = file_rules(layers, profile, workspace).denying(denied.denied, denied.globs)
+    accepts = "permissions.filesystem" in accepted_lacks(layers) and not denied.denies
     return Config(
         home=layers.home,
         cwd=layers.cwd,
@@ -286,10 +286,7 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         layers=layers,
         values=values,
         warnings=(
-            *layers.warnings,
-            *requirements.warnings,
-            *server_warnings,
-            *disabled,
+            *(*layers.warnings, *requirements.warnings, *server_warnings, *disabled),
             *without_effect(values),
         ),
         unenforced=unenforced(layers),
