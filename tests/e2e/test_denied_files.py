@@ -260,3 +260,21 @@ def test_sandbox_chooses_a_profile_and_keeps_the_exit_code(work: Workplace, tmp_
     done = run_codex_py(["sandbox", "-P", "p", "--", "sh", "-c", script], work.home, work.cwd)
     assert (done.returncode, done.stdout) == (7, b"p\n")
     assert b"Permission denied" in done.stderr
+
+
+def test_no_bundle_and_no_portable_session_has_it(work: Workplace, tmp_path: Path) -> None:
+    (work.cwd / "a.key").write_text("old\n", encoding="ascii")
+    git = ["git", "-C", str(work.cwd), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    subprocess.run([*git, "add", "-fA"], check=True)
+    subprocess.run([*git, "commit", "-qm", "x"], check=True)
+    for name in ("a.key", "b.key"):
+        (work.cwd / name).write_text(SECRET, encoding="ascii")
+    bundle, portable = tmp_path / "bundle", tmp_path / "portable"
+    options = ("-s", "workspace-write", "--bundle", str(bundle))
+    run(work, command("echo seen > seen.txt"), options=options)
+    words = ["sessions", "export", "--last", "--portable", "-o", str(portable)]
+    done = run_codex_py(words, work.home, work.cwd)
+    assert b"Files did not come along" in done.stderr
+    for path in (bundle, portable):
+        assert b"seen" in path.read_bytes()
+        assert SECRET.encode() not in path.read_bytes()
