@@ -26,12 +26,12 @@ def configured_suspension(
         UsageError: options contradict each other, or cannot be read.
         ConfigError: there is no key.
     """
-    file = arguments.deny if arguments.approve is None else arguments.approve
-    if arguments.because is not None and arguments.deny is None:
-        raise UsageError("--because belongs to --deny")
+    file = arguments.refuse if arguments.approve is None else arguments.approve
+    if arguments.because is not None and arguments.refuse is None:
+        raise UsageError("--because belongs to --deny with an approval-ID.json")
     if not arguments.suspends:
         return None
-    if arguments.approve is not None and arguments.deny is not None:
+    if arguments.approve is not None and arguments.refuse is not None:
         raise UsageError("--approve and --deny exclude each other")
     if file == "":
         raise UsageError("--approve and --deny need the file of a request")

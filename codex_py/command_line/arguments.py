@@ -35,6 +35,8 @@ _NOT_YET = {"--remote"}
 _NOT_NEW = {("resume",), ("fork",), ("review",)}
 """Words behind `exec`."""
 _FLAG = re.compile(r"--?[A-Za-z][\w-]*")
+_REQUEST = re.compile(r"(?:^|/)approval-[0-9a-f]+\.json$")
+"""The name of a request for an approval."""
 
 
 def unknown_feature(name: str, known: Collection[str]) -> str:
@@ -147,7 +149,9 @@ class Arguments:
     approval_dir: Annotated[str, option("--approval-dir")] = "."
     approval_expires: Annotated[str, option("--approval-expires")] = "24h"
     approve: Annotated[str | None, option("--approve")] = None
-    deny: Annotated[str | None, option("--deny")] = None
+    refuse: str | None = None
+    """The file of a request, which `--deny` takes as well."""
+
     because: Annotated[str | None, option("--because")] = None
     oss: Annotated[bool, flag("--oss")] = False
     local_provider: Annotated[
@@ -162,7 +166,7 @@ class Arguments:
     ] = ()
     """Names of protections to start without. A misspelled one would accept nothing, and say nothing."""
 
-    deny_read: Annotated[Sequence[str], option("--deny-read", action="append")] = ()
+    deny: Annotated[Sequence[str], option("--deny", action="append")] = ()
     """Paths and patterns that commands and the agent may not read."""
 
     cd: Annotated[str, option("-C", "--cd")] = "."
@@ -249,7 +253,7 @@ class Arguments:
     @property
     def suspends(self) -> bool:
         """A call that needs an approval waits for it in a file."""
-        return not (self.on_approval is self.approve is self.deny is None)
+        return not (self.on_approval is self.approve is self.refuse is None)
 
     @property
     def images(self) -> tuple[Path, ...]:
@@ -286,6 +290,10 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
             words += images[at : at + 2]
             del images[at : at + 2]
             break
+    denied: list[str] = values.pop("deny", [])
+    requests = [name for name in denied if _REQUEST.search(name)]
+    values |= {"deny": [name for name in denied if name not in requests]} if denied else {}
+    values |= {"refuse": requests[-1]} if requests else {}
     arguments = Arguments(words=tuple(words), literal_words=tuple(argv[end + 1 :]), **values)
     if arguments.experimental_json:
         arguments = replace(arguments, json=True)

@@ -121,7 +121,7 @@ def config_sources(arguments: Arguments, environment: Mapping[str, str]) -> dict
 
 
 def _protection(arguments: Arguments) -> dict[str, Any]:
-    found: dict[str, Any] = {"deny": list(arguments.deny_read)} if arguments.deny_read else {}
+    found: dict[str, Any] = {"deny": list(arguments.deny)} if arguments.deny else {}
     return found | ({"secrets": "allow"} if arguments.bypass else {})
 
 

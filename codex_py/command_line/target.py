@@ -10,7 +10,7 @@ from codex_py.protocol.frozen import frozen
 
 _OF_EXEC = (
     *("output_schema", "output_last_message", "json", "agent_events", "usage_events"),
-    *("bundle", "answers", "on_approval", "approve", "deny", "because"),
+    *("bundle", "answers", "on_approval", "approve", "refuse", "because"),
     *(*GATES, "ephemeral", "record"),
 )
 """The options that the terminal does not have, and must not ignore."""

@@ -23,7 +23,7 @@ from codex_py.sandbox.probes import KNOWN_OPEN, PROBES, run_probes
 from codex_py.streams.standard import OutputStream, tell
 from codex_py.streams.terminal import aligned
 
-_OPTIONS = {"cd", "deny_read", "add_dir", "profile", "allow_unenforced", "overrides"}
+_OPTIONS = {"cd", "deny", "add_dir", "profile", "allow_unenforced", "overrides"}
 _SIGNAL_EXIT_BASE = 128
 _CELLS = {True: "held", False: "OPEN", None: "?"}
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126

@@ -219,7 +219,7 @@ def test_the_start_is_refused_for_a_hard_link_elsewhere(work: Workplace) -> None
 
 
 def test_an_option_denies_without_a_profile(work: Workplace) -> None:
-    options = ("--deny-read", "**/*.key", "--deny-read", "sec")
+    options = ("--deny", "**/*.key", "--deny", "sec")
     _, bodies = run(work, command("cat a.key sec/AGENTS.md"), options=options, profile="")
     assert "Permission denied" in outputs(bodies)
     bypass = (*options, "--dangerously-bypass-approvals-and-sandbox")

@@ -256,9 +256,10 @@ def test_without_a_key_nothing_starts(place: Workplace, key: str) -> None:
     ("args", "message"),
     [
         (["--approve", "x", "go"], "need `exec resume SESSION`"),
-        (["resume", "--last", "--approve", "x", "--deny", "y"], "exclude each other"),
+        (["--deny", "a/approval-1f.json", "go"], "need `exec resume SESSION`"),
+        (["resume", "--last", "--approve", "x", "--deny", "approval-1.json"], "exclude each other"),
         (["resume", "--last", "--approve="], "need the file of a request"),
-        (["resume", "--last", "--deny", "", "--because", "y"], "need the file of a request"),
+        (["resume", "--last", "--deny", "x", "--because", "y"], "--because belongs to --deny"),
         (["resume", "--last", "--because", "y"], "--because belongs to --deny"),
         (["--on-approval", "suspend", "--ephemeral", "go"], "--ephemeral"),
         (["--on-approval", "suspend", "--yolo", "go"], "--yolo"),

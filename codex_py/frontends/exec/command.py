@@ -53,7 +53,7 @@ def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
     stderr = OutputStream(2, timeout_s=EXEC_STDERR_TIMEOUT_S)
     prompt = None
     # A fork may be made without a prompt, as in Codex, and a call that waits is one.
-    if target.prompt is not None or not (target.fork or arguments.approve or arguments.deny):
+    if target.prompt is not None or not (target.fork or arguments.approve or arguments.refuse):
         prompt = start_reading(
             target.prompt,
             notice=lambda text: stderr.write_text(f"{text}\n"),
