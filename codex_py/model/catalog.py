@@ -50,7 +50,7 @@ class ModelInfo:
     display_name: str = ""
     about: str = ""
     """What it is for, in a few words; empty where it is not known."""
-    efforts: Sequence[str] | None = None
+    efforts: tuple[str, ...] | None = None
     """That it can be asked for; None where they are not known."""
     known: bool = True
     """Listed in the catalogue; for others the values are guesses that fit most."""
@@ -149,13 +149,14 @@ def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
 
 def in_form_of_codex(entry: ModelInfo) -> dict[str, Any]:
     """An entry as Codex has it in its catalogue, as far as its fields are known."""
-    reasons = entry.default_reasoning_effort is not None
-    efforts = _EFFORTS[: _EFFORTS.index(entry.ultra_effort) + 1] if reasons else ()
+    efforts = entry.efforts or ()
     return {
         "slug": entry.slug,
         "display_name": entry.display_name or entry.slug,
+        "description": entry.about,
         "default_reasoning_level": entry.default_reasoning_effort,
         "supported_reasoning_levels": [{"effort": name, "description": name} for name in efforts],
+        "multi_agent_reasoning_effort": entry.ultra_effort,
         "shell_type": _SHELL_TYPES.get(entry.shell_tool, entry.shell_tool),
         "visibility": "list",
         "supported_in_api": True,
@@ -206,16 +207,18 @@ def _entry(entry: dict[str, Any]) -> ModelInfo:
         raise TypeError(f"{slug}: windows and limits must be whole numbers above 0")
     verbosity = entry.get("default_verbosity") or "low"
     levels: list[dict[str, Any]] = entry.get("supported_reasoning_levels") or []
-    efforts = [level["effort"] for level in levels]
+    efforts = tuple(level["effort"] for level in levels)
+    name = str(entry.get("display_name") or "")
     return ModelInfo(
         slug=slug,
         context_window=window,
-        display_name=str(entry.get("display_name") or ""),
+        display_name=name if name != slug else "",
         about=str(entry.get("description") or ""),
         efforts=efforts,
         effective_context_window_percent=percent,
         default_reasoning_effort=entry.get("default_reasoning_level"),
-        ultra_effort=next((name for name in reversed(_EFFORTS[2:]) if name in efforts), "medium"),
+        ultra_effort=entry.get("multi_agent_reasoning_effort")
+        or next((name for name in reversed(_EFFORTS[2:]) if name in efforts), "medium"),
         image_detail="original" if entry.get("supports_image_detail_original") else "high",
         default_verbosity=verbosity if entry.get("support_verbosity") else None,
         # Every other value gives `exec_command`, as in Codex.

@@ -78,6 +78,8 @@ def test_a_catalogue_file_replaces_what_is_built_in(tmp_path: Path) -> None:
     path.write_text(json.dumps({"models": [entry]}), encoding="utf-8")
     assert model_info("mine-2", path) == ModelInfo(
         slug="mine-2",
+        display_name="Mine",
+        efforts=("low", "xhigh", "ultra"),
         context_window=1_000,
         default_reasoning_effort="low",
         ultra_effort="xhigh",

@@ -31,6 +31,7 @@ EVENTS: list[events.Event] = [
     events.MessageDelta("Hel"),
     events.ReasoningSummaryDelta("Look", 0),
     events.CommandOutputDelta("item_1", "a"),
+    events.CommandInBackground("item_1"),
     events.McpToolCallProgress("item_1", "3/10"),
     events.CallDenied("exec_command", "no", "c", "a", "SandboxDenied"),
     events.HookProgress("PreToolUse", "running"),

@@ -63,7 +63,7 @@ def test_a_command_that_is_typed_before_there_is_a_session_waits_for_it(start: S
         program.press("enter")
         program.wait_for("Do you trust what is in")
         program.type("y")
-        program.wait_for("> gpt-5.5  current")
+        program.wait_for("> gpt-5.5                   (now)")
         program.press("esc")
         program.wait_for("Ask codex-py")
         program.type("!echo $((40 + 2))")
