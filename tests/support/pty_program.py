@@ -1,5 +1,6 @@
 """The real program in a real terminal: a pseudo-terminal, whose screen is read back with pyte."""
 
+import copy
 import fcntl
 import os
 import select
@@ -27,6 +28,10 @@ KEYS: Final = {
     "down": "\x1b[B",
     "right": "\x1b[C",
     "left": "\x1b[D",
+    "home": "\x1b[H",
+    "end": "\x1b[F",
+    "pageup": "\x1b[5~",
+    "pagedown": "\x1b[6~",
     "backspace": "\x7f",
     "shift-tab": "\x1b[Z",
     "f5": "\x1b[15~",
@@ -35,6 +40,25 @@ KEYS: Final = {
     "focus-in": "\x1b[I",
     "focus-out": "\x1b[O",
 }
+
+
+class _Screen(pyte.HistoryScreen):
+    """With the alternate screen, which pyte does not know: what was there comes back when it is left."""
+
+    saved: tuple[Any, Any] | None = None
+
+    def set_mode(self, *modes: int, **kwargs: Any) -> None:
+        super().set_mode(*modes, **kwargs)
+        if 1049 in modes and self.saved is None:
+            self.saved = copy.deepcopy(self.buffer), copy.copy(self.cursor)
+            self.erase_in_display(2)
+
+    def reset_mode(self, *modes: int, **kwargs: Any) -> None:
+        super().reset_mode(*modes, **kwargs)
+        if 1049 in modes and self.saved is not None:
+            self.buffer, self.cursor = self.saved
+            self.saved = None
+            self.dirty.update(range(self.lines))
 
 
 class PtyProgram:
@@ -57,7 +81,7 @@ class PtyProgram:
         """As tmux does: as soon as it is asked to."""
         self.background: str | None = None
         """Of the terminal, as `rgb:0000/0000/0000`; one that is asked for it says so."""
-        self._screen = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.1)
+        self._screen = _Screen(columns, rows, history=10_000, ratio=0.1)
         self._stream = pyte.ByteStream(self._screen)
         self._fd, slave = os.openpty()
         self._set_size(columns, rows)
@@ -98,6 +122,11 @@ class PtyProgram:
     @property
     def screen(self) -> pyte.Screen:
         return self._screen
+
+    @property
+    def is_covered(self) -> bool:
+        """The program shows the alternate screen."""
+        return self._screen.saved is not None
 
     @property
     def lines(self) -> list[str]:

@@ -1,18 +1,15 @@
 """What the terminal knows of subagents: a row for each, and the conversation of one while it goes on."""
 
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
-from typing import Any
-
-from rich.console import RenderableType
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from codex_py.app.features.agents.child import Child
 from codex_py.app.thread import thread_items
 from codex_py.app.views.item_text import script_of
-from codex_py.frontends.tui.fitting import Fragments, joined, panel_size, shortened
-from codex_py.frontends.tui.menu import Option, bind_arrows
-from codex_py.frontends.tui.panel import Panel
-from codex_py.frontends.tui.render import Renderer
+from codex_py.frontends.tui.fitting import Fragments, shortened
+from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.overlay import Overlays
+from codex_py.frontends.tui.reading import conversation_pages, listening
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol import event_items, events
 from codex_py.streams.terminal import printable
@@ -20,9 +17,6 @@ from codex_py.streams.terminal import printable
 _MOST_SHOWN = 1_000
 """Characters of the last that an agent said."""
 _MOST_WORKING = 4
-_MOST_ROWS = 20_000
-"""Of a transcript; earlier ones are in the session file."""
-_HINT = "arrows and pages scroll, s stops it, Esc goes back"
 
 
 @dataclass(slots=True)
@@ -33,8 +27,8 @@ class AgentNews:
     """The last that it said or did; not yet safe for a terminal."""
     tokens: int = 0
     is_working: bool = False
-    reader: events.EventSink | None = None
-    """Shows the events too."""
+    readers: list[Transcript] = field(default_factory=list[Transcript])
+    """Show the events too."""
 
     def __call__(self, event: events.Event) -> None:
         match event:
@@ -52,8 +46,8 @@ class AgentNews:
                 self.is_working = isinstance(event, events.TurnStarted)
             case _:
                 pass
-        if self.reader is not None:
-            self.reader(event)
+        for reader in self.readers:
+            reader(event)
 
     @property
     def doing(self) -> str:
@@ -83,66 +77,16 @@ def agent_row(agent: Child, news: AgentNews) -> Option[Child]:
     return Option(_name(agent), agent, note=note)
 
 
-class AgentReader(Panel[None]):
-    """The conversation of a subagent. It follows what happens.
-
-    Args:
-        start: starts a task.
-    """
-
-    def __init__(
-        self,
-        agent: Child,
-        news: AgentNews,
-        start: Callable[[Coroutine[Any, Any, None]], None],
-        renderer: Renderer,
-    ) -> None:
-        super().__init__(None)
-        self._agent = agent
-        self._news = news
-        self._renderer = renderer
-        self._columns = 0
-        self._rows: list[Fragments] = []
-        self._transcript = self._replayed(panel_size().columns)
-        self._above_end = 0
-        """Rows between the end of the conversation and the last one that is shown."""
-        bind_arrows(self.keys, self._scroll, page=_room)
-        self.take_text({"s": lambda: start(agent.interrupt())}.get)
-        self.contain(self._text)
-        news.reader = lambda event: self._transcript(event)
-        self.result.add_done_callback(lambda _: setattr(news, "reader", None))
-
-    def _text(self) -> Fragments:
-        columns, room = panel_size().columns, _room()
-        if columns != self._columns:
-            self._transcript = self._replayed(columns)
-        rows = [*self._rows, *self._transcript.live(columns, room)]
-        self._above_end = max(0, min(self._above_end, len(rows) - room))
-        end = len(rows) - self._above_end
-        state = f"  {self._agent.state.status.replace('_', ' ')}  {_HINT}"
-        title: Fragments = [("bold", _name(self._agent)), ("class:quiet", state)]
-        return joined([shortened(title, columns), *rows[max(0, end - room) : end]])
-
-    def _replayed(self, columns: int) -> Transcript:
-        """Shows what was said so far in so many columns, and then what is said."""
-        self._columns, self._rows = columns, []
-        transcript = Transcript(self._renderer, self._add)
-        transcript.replay(thread_items(self._agent.items))
-        return transcript
-
-    def _add(self, cell: RenderableType, space: bool) -> None:
-        rows = self._renderer.fragments(cell, self._columns)
-        self._rows += [[], *rows] if space else rows
-        del self._rows[:-_MOST_ROWS]
-
-    def _scroll(self, rows: int) -> None:
-        self._above_end = max(0, self._above_end - rows)
-        self.changed()
+async def read_agent(
+    agent: Child, news: AgentNews, overlays: Overlays, interrupt: Callable[[], None]
+) -> None:
+    """Show the conversation of an agent, as it goes on, until the user leaves it."""
+    items = thread_items(agent.items)
+    pages, reader = conversation_pages(_name(agent), items, (), overlays.renderer)
+    pages.state = lambda: agent.state.status.replace("_", " ")
+    with listening(news.readers, reader):
+        await overlays.show(pages, ("c-k", "Ctrl-K stops it", interrupt))
 
 
 def _name(agent: Child) -> str:
     return printable(f"{agent.nickname} ({agent.role})" if agent.role else agent.nickname)
-
-
-def _room() -> int:
-    return max(1, panel_size().rows - 1)

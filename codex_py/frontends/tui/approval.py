@@ -10,10 +10,12 @@ from rich.text import Text
 
 from codex_py.app.views.item_text import script_of
 from codex_py.frontends.tui.cells.command import elsewhere
+from codex_py.frontends.tui.cells.layout import WHOLE
 from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.fitting import INDENT, LOW, Fragments, both_ends, ends_of, fit, joined
 from codex_py.frontends.tui.highlighting import highlighted
 from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.overlay import Overlays, Pages
 from codex_py.frontends.tui.panel import Choice, Entry, field_of
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.screen import Screen
@@ -37,6 +39,9 @@ _LEAST_BODY_ROWS: Final = 3
 _ROOMY: Final = 7
 """Rows. With fewer there are no empty ones."""
 _MANY_ROWS: Final = 10_000
+_MOST_PATCH: Final = 60
+"""Rows. There is no screen for more of a question."""
+_SHOWS_ALL: Final = " (v shows all)"
 _LONGEST_SHOWN: Final = 200_000
 """Characters of a command that are shown in full."""
 
@@ -47,8 +52,11 @@ _Answer: TypeAlias = ReviewDecision | None
 class TerminalApprover:
     """An `Approver` that puts the question in the composer's place. Enter alone says no."""
 
-    def __init__(self, panels: Panels, transcript: Transcript, screen: Screen) -> None:
+    def __init__(
+        self, panels: Panels, transcript: Transcript, screen: Screen, overlays: Overlays
+    ) -> None:
         self._panels = panels
+        self._overlays = overlays
         self._transcript = transcript
         self._screen = screen
 
@@ -75,7 +83,7 @@ class TerminalApprover:
             options,
             cancelled=ReviewDecision.ABORT,
             default=len(options) - 1,
-            show_all=lambda: self._transcript.print(_body(request, theme, fold=False)),
+            show_all=lambda: self._overlays.open(_pages(request, theme)),
         )
 
     def _question(self, request: ApprovalRequest, room: int) -> Fragments:
@@ -85,7 +93,7 @@ class TerminalApprover:
         agent = f"{plain(request.agent)}: " if request.agent else ""
         asked = f"{agent}Would you like to {_KINDS[request.kind][0]}?"
         title: list[Fragments] = [[("bold", fit(asked, width))]]
-        what = _body(request, self._screen.theme, fold=True)
+        what = _body(request, self._screen.theme, most=_MOST_PATCH)
         body = self._rows(what)
         said = request.justification or ""
         why = (request.reason or "").removesuffix(said).rstrip(": ")
@@ -125,7 +133,7 @@ class TerminalApprover:
             newline = f" {theme.sign('↵')} "
             line = newline.join(text for line in lines if (text := line.strip()))
             return [[("", both_ends(line, self._width))]]
-        return ends_of(body, room, " (v shows all)", theme.sign("…"))
+        return ends_of(body, room, _SHOWS_ALL, theme.sign("…"))
 
     def _rows(self, cell: RenderableType) -> list[Fragments]:
         return self._transcript.renderer.fragments(cell, self._width)[:_MANY_ROWS]
@@ -140,11 +148,17 @@ def _beginning_of(rows: list[Fragments], room: int, width: int) -> list[Fragment
     return [*rows[: room - 1], [("", f"{last} …")]]
 
 
-def _body(request: ApprovalRequest, theme: Theme, *, fold: bool) -> RenderableType:
+def _pages(request: ApprovalRequest, theme: Theme) -> Pages:
+    pages = Pages(f"What is to be decided: {_KINDS[request.kind][0]}")
+    pages.add(_body(request, theme))
+    return pages
+
+
+def _body(request: ApprovalRequest, theme: Theme, *, most: int = WHOLE) -> RenderableType:
     match request.kind:
         case "patch":
             changes = [Change(path=str(path), kind="update") for path in request.paths]
-            return diff_cell(request.summary, changes=changes, fold=fold)
+            return diff_cell(request.summary, changes=changes, most=most, key=_SHOWS_ALL)
         case "mcp":
             return Text(plain(_pretty(request.summary)[:_LONGEST_SHOWN]))
         case "command":

@@ -43,6 +43,7 @@ SHORTCUTS: Final = (
     ("Ctrl-Z", "stop; `fg` goes on"),
     ("Ctrl-R", "search earlier prompts"),
     ("Ctrl-G", "write in $EDITOR"),
+    ("Ctrl-O", "look at what was pasted"),
     ("Ctrl-V", "paste an image"),
     ("Ctrl-B", "put the command that runs into the background"),
     ("Ctrl-T", "look at all of the conversation"),
@@ -81,6 +82,7 @@ def program_keys(surface: Surface) -> KeyBindings:
     bind(keys, "c-t", lambda _: surface.half().run_command("transcript"), composing)
     at_start = Condition(lambda: composer.buffer.cursor_position == 0)
     bind(keys, "c-b", lambda _: surface.half().run_command("background"), composing & at_start)
+    bind(keys, "c-o", lambda _: surface.half().run_command("pasted"), composing)
     bind(keys, "s-tab", lambda _: surface.half().run_command("plan"), composing)
     bind(keys, "?", lambda _: surface.half().run_command("keymap"), can_list)
     # Before the composer's own: a question waits until the user has stopped writing.
@@ -89,8 +91,9 @@ def program_keys(surface: Surface) -> KeyBindings:
     # both, in the composer.
     bind(keys, "escape+<any>", lambda _: None, emacs_mode | ~composing)
     _add_escape_with_text(surface, composing & emacs_mode, is_empty, keys)
-    # Emacs accepts the line with these, which drops it where nothing accepts it.
-    bind(keys, "escape+# c-o", lambda _: None, emacs_mode)
+    # Emacs accepts the line with it, which drops it where nothing accepts it.
+    bind(keys, "escape+#", lambda _: None, emacs_mode)
+    bind(keys, "c-o", lambda _: None, emacs_mode & ~composing)
     return keys
 
 

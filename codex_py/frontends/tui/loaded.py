@@ -24,6 +24,7 @@ from codex_py.frontends.tui.commands.settings import SETTINGS
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.overlay import Overlays
 from codex_py.frontends.tui.panel import Postponed, yes_or_no
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.questions import TerminalElicitor
@@ -73,10 +74,11 @@ class Loaded:
             changed=screen.changed,
             show_reasoning=not launch.config.hide_agent_reasoning,
         )
+        overlays = Overlays(surface, renderer)
         self._conversation = Conversation(
             surface,
             self._transcript,
-            approver=TerminalApprover(surface.panels, self._transcript, screen),
+            approver=TerminalApprover(surface.panels, self._transcript, screen, overlays),
             elicitor=TerminalElicitor(surface.panels),
         )
         self._shell = UserShell(launch.config, launch.environment, self._conversation.progress)
@@ -84,7 +86,9 @@ class Loaded:
         self._by_name: dict[str, Command] = {}
         self._faults: set[str] = set()
         self._find_commands()
-        self._context = CommandContext(surface, self._conversation, self._transcript, self._shell)
+        self._context = CommandContext(
+            surface, self._conversation, self._transcript, self._shell, overlays
+        )
         if prompt := launch.target.prompt:
             # As it is, even if it looks like a command.
             surface.composer.history.add(prompt, "")
@@ -129,7 +133,7 @@ class Loaded:
         elif not line.startswith("/"):
             conversation.send(submission)
         elif (command := self._by_name.get(line[1:].partition(" ")[0])) is not None:
-            self._run(command, line.partition(" ")[2].strip())
+            self._run(command, line.partition(" ")[2].strip(), line)
         elif "/" in (name := next(iter(line[1:].split()), "")) or "\n" in line:
             # A path such as `/etc/hosts is wrong` is no command.
             conversation.send(submission)
@@ -169,27 +173,35 @@ class Loaded:
         await self._conversation.close()
         return farewell
 
-    def _run(self, command: Command, argument: str) -> None:
+    def _run(self, command: Command, argument: str, line: str = "") -> None:
+        """`line`: what was written, which is given back if it is refused."""
         if self._conversation.is_working and not command.while_working:
+            self._give_back(line)
             self._surface.hints.show(
                 f"/{command.name} has to wait for the end of the turn; Esc interrupts it"
             )
             return
 
         async def work(running: Awaitable[None]) -> None:
-            with self._shown_errors(), suppress(Postponed):
+            with self._shown_errors(line), suppress(Postponed):
                 await running
 
-        with self._shown_errors():
+        with self._shown_errors(line):
             running = command.run(self._context, argument)
             self._surface.tasks.create_task(work(running))
 
     @contextmanager
-    def _shown_errors(self) -> Generator[None]:
+    def _shown_errors(self, line: str) -> Generator[None]:
         try:
             yield
         except CodexError as error:
+            if error.code == "usage":
+                self._give_back(line)
             self._transcript.notice(str(error), "error")
+
+    def _give_back(self, line: str) -> None:
+        if line and not self._surface.composer.buffer.text:
+            self._surface.composer.set_text(line)
 
     async def _run_shell(self, submission: Submission) -> None:
         conversation, shell = self._conversation, self._shell

@@ -64,11 +64,13 @@ class Panel(Generic[T]):
         lasting: letters that answer for longer than this question.
         changed: is called when there is something new to draw.
         postpone: closes the panel; the text goes to the prompt.
+        covers: it takes the whole screen.
     """
 
     hint = ""
     by_letter = True
     is_asked = False
+    covers = False
     lasting: Set[str] = frozenset()
     container: AnyContainer
     changed: Callable[[], None]
@@ -148,7 +150,7 @@ class Choice(Panel[T]):
         cancelled: the answer of Esc and Ctrl-C.
         others: answers of further keys.
         waits: Enter answers only after a moment: it may have been meant for the question before.
-        show_all: prints the question in full, on `v` and Ctrl-T.
+        show_all: shows the question in full, on `v` and Ctrl-T.
     """
 
     hint = "Enter or a key answers; other text goes to your prompt"
@@ -227,10 +229,17 @@ class Choice(Panel[T]):
         return self._show_all if typed == "v" else None
 
 
-def yes_or_no(question: Fragments, yes: str, no: str, *, by_letter: bool = True) -> Choice[bool]:
+def yes_or_no(
+    question: Fragments,
+    yes: str,
+    no: str,
+    *,
+    by_letter: bool = True,
+    show_all: Callable[[], None] | None = None,
+) -> Choice[bool]:
     """A question whose default is no."""
     answers = [Option(yes, True, "y", lasts=True), Option(no, False, "n")]
-    panel = Choice(question, answers, cancelled=False, default=1)
+    panel = Choice(question, answers, cancelled=False, default=1, show_all=show_all)
     if not by_letter:
         panel.refuse_letters()
     return panel

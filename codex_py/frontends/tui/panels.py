@@ -46,6 +46,11 @@ class Panels:
         return self._open[-1].container if self._open else None
 
     @property
+    def covers(self) -> bool:
+        """True while what is shown takes the whole screen."""
+        return bool(self._open) and self._open[-1].covers
+
+    @property
     def hint(self) -> str:
         """The keys of the question that is shown; empty if none is."""
         return self._open[-1].hint if self._open else ""

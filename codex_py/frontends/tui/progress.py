@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -59,6 +59,8 @@ class Progress:
         """The last turn failed, and was not interrupted."""
         self.last_answer = ""
         """Of the last turn; empty if it has none."""
+        self.readers: list[Transcript] = []
+        """Show what the transcript shows."""
         self._clock: asyncio.TimerHandle | None = None
 
     def __call__(self, event: events.Event) -> None:
@@ -99,17 +101,25 @@ class Progress:
             case events.ItemStarted(event_items.CommandExecution() as item):
                 status.commands[item.id] = item.command, time.monotonic()
             case events.ItemCompleted(item):
-                if isinstance(item, event_items.UserMessage):
-                    # The model has been told what was steered first.
-                    del self._surface.outbox.steered[:1]
-                elif isinstance(item, event_items.AgentMessage):
-                    self.last_answer = item.text
-                status.commands.pop(item.id, None)
-                self.said.append(item)
+                self._completed(item)
             case _:
                 pass
-        self._transcript(event)
+        for show in self._transcripts:
+            show(event)
         status.thought, status.is_calling = self._transcript.heading, self._transcript.is_calling
+
+    def _completed(self, item: event_items.ThreadItem) -> None:
+        if isinstance(item, event_items.UserMessage):
+            # The model has been told what was steered first.
+            del self._surface.outbox.steered[:1]
+        elif isinstance(item, event_items.AgentMessage):
+            self.last_answer = item.text
+        self._status.commands.pop(item.id, None)
+        self.said.append(item)
+
+    @property
+    def _transcripts(self) -> Sequence[Transcript]:
+        return (self._transcript, *self.readers)
 
     def _cost(self, usage: Usage) -> str:
         """The tokens, and what they cost if the price is known."""
@@ -185,7 +195,8 @@ class Progress:
         """A turn begins with this prompt."""
         self._status.hint = ""
         self.said.append(event_items.UserMessage(id="", text=submission.text))
-        self._transcript.print(user_cell(submission.text))
+        for each in self._transcripts:
+            each.print(user_cell(submission.text, folds=each.renderer.theme.folds))
 
     def work_begins(self) -> None:
         self.last_answer = ""

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 from unicodedata import normalize
@@ -25,6 +26,10 @@ class Renderer:
 
     def __init__(self, theme: Theme) -> None:
         self.theme = theme
+
+    def whole(self) -> "Renderer":
+        """One for cells that fold nothing."""
+        return Renderer(replace(self.theme, folds=False))
 
     def text(self, renderable: RenderableType, width: int) -> str:
         """Lines for a terminal of so many columns, each with its newline."""

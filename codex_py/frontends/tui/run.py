@@ -103,7 +103,8 @@ async def _run(launch: Launch) -> int:
     theme = terminal_theme(launch.environment, wanted, cwd=str(config.cwd), own=own)
     surface = Surface(launch, theme, writer, create_input(), lambda own: _other_half()(own))
     keys = program_keys(surface)
-    surface.screen.show(_layout(surface), keys, surface.status.title)
+    panels = surface.panels
+    surface.screen.show(_layout(surface), keys, surface.status.title, lambda: panels.covers)
     processor = surface.screen.app.key_processor
     processor.before_key_press += surface.panels.before_key
     processor.before_key_press += surface.hints.key_pressed
@@ -166,7 +167,7 @@ def _layout(surface: Surface) -> layout.AnyContainer:
         buffer = surface.composer.buffer
         buffer.on_text_changed += Buffer.reset
         composer = layout.Window(layout.BufferControl(buffer), height=0)
-    return layout.HSplit(
+    page = layout.HSplit(
         [
             layout.Window(
                 FormattedTextControl(lambda: _live(surface)),
@@ -178,6 +179,8 @@ def _layout(surface: Surface) -> layout.AnyContainer:
             layout.Window(FormattedTextControl(lambda: _below(surface)), height=1),
         ]
     )
+    panels = surface.panels
+    return layout.DynamicContainer(lambda: (panels.covers and panels.top) or page)
 
 
 def _live(surface: Surface) -> Fragments:

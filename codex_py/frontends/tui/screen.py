@@ -84,6 +84,7 @@ class Screen:
         self._finished = Finished()
         self._timer: asyncio.TimerHandle | None = None
         self._is_paused = False
+        self._is_covered: Callable[[], bool] = bool
         self._output = terminal_output(theme, writer, self._size, self._find_first_row)
         self.app: Application[None] = Application(
             include_default_pygments_style=False,
@@ -109,12 +110,21 @@ class Screen:
         return self._size().rows
 
     def show(
-        self, body: AnyContainer, keys: KeyBindingsBase, title: Callable[[Theme], str]
+        self,
+        body: AnyContainer,
+        keys: KeyBindingsBase,
+        title: Callable[[Theme], str],
+        is_covered: Callable[[], bool],
     ) -> None:
-        """Draw this, from the first frame on. `title` names the window, and is asked with each frame."""
+        """Draw this, from the first frame on.
+
+        With each frame are asked `title`, which names the window, and `is_covered`: the body takes the whole screen.
+        What was on it comes back later, and finished lines wait until then.
+        """
         self.app.layout = Layout(body)
         self.app.key_bindings = keys
         self._title = title
+        self._is_covered = is_covered
 
     def use_theme(self, theme: Theme) -> None:
         self.theme = theme
@@ -250,21 +260,27 @@ class Screen:
             self._shown_title = title
             self._output.set_title(title)
         self._write_control(_BEGIN_FRAME)
+        renderer, is_covered = self.app.renderer, self._is_covered()
+        if is_covered is not renderer.full_screen:
+            renderer.erase()
+            renderer.full_screen = is_covered
+        if is_covered:
+            return
         if self._finished and not self._is_behind:
-            self.app.renderer.erase()
+            renderer.erase()
             self._write_finished()
-        elif (last := self.app.renderer.last_rendered_screen) is not None:
+        elif (last := renderer.last_rendered_screen) is not None:
             # Erase a frame that is higher than needed: prompt-toolkit never makes it lower.
             size = self._size()
             needed = self.app.layout.container.preferred_height(size.columns, size.rows).preferred
             if needed < last.height:
-                self.app.renderer.erase()
+                renderer.erase()
 
     def _after_frame(self, _app: object) -> None:
         self._write_control(_END_FRAME)
         self._output.flush()
         screen = self.app.renderer.last_rendered_screen
-        if screen is not None:
+        if screen is not None and not self._is_covered():
             cursor = screen.get_cursor_position(self.app.layout.current_window)
             self._drawn = frame_of(screen, (cursor.x, cursor.y))
 

@@ -96,6 +96,8 @@ class Theme:
     """Of the session: a command that runs elsewhere says where."""
     links: bool = False
     """The terminal opens what OSC 8 leads to."""
+    folds: bool = True
+    """Cells show the ends of what is long, and the key that shows it whole."""
     own: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     """The user's styles, which come before these."""
 

@@ -145,6 +145,16 @@ class Transcript:
     def is_calling(self) -> bool:
         return not all(each.since for each in self._running.values())
 
+    @property
+    def under_way(self) -> Sequence[events.Event]:
+        """Events that bring another one, which has replayed what is over, to where this one is."""
+        found: list[events.Event] = [events.MessageDelta("".join(self._answer.streamed))]
+        for id_, running in self._running.items():
+            found.append(events.ItemStarted(running.item))
+            if isinstance(running.item, event_items.CommandExecution):
+                found.append(events.CommandOutputDelta(id_, running.output))
+        return found
+
     def output_of(self, item_id: str) -> str:
         """The end of what a command that runs has printed."""
         return running.output if (running := self._running.get(item_id)) else ""
@@ -166,10 +176,12 @@ class Transcript:
         self.print(note_cell(text), space=False)
 
     def replay(self, items: Sequence[event_items.ThreadItem]) -> None:
-        """Show an earlier conversation; only its end, if it is long."""
+        """Show an earlier conversation; where the theme folds, only its end if it is long."""
         size = 0
         first = len(items)
-        while first > max(0, len(items) - _REPLAYED_ITEMS) and size < _REPLAYED_CHARACTERS:
+        folds = self.renderer.theme.folds
+        least = max(0, len(items) - _REPLAYED_ITEMS) if folds else 0
+        while first > least and (size < _REPLAYED_CHARACTERS or not folds):
             first -= 1
             item = items[first]
             size += len(item.text) if isinstance(item, event_items.AgentMessage) else 1_000
@@ -279,7 +291,7 @@ class Transcript:
             case event_items.ReasoningSummary():
                 self._end_thought(item.text)
             case event_items.UserMessage() if self._turn_began is not None:
-                self.print(steered_cell(item.text, item.images))
+                self.print(steered_cell(item.text, item.images, folds=self.renderer.theme.folds))
             case _:
                 if isinstance(item, event_items.TodoList):
                     self._plan = None
@@ -352,8 +364,10 @@ class Transcript:
         self._reasoning = (self._reasoning + delta)[-_THOUGHT_KEPT:]
 
     def _end_thought(self, text: str) -> None:
-        """Fold it to a line: all of it is in the session."""
-        if self._show_reasoning and text.strip():
+        """Fold it to a line: the overlay shows all of it."""
+        if self._show_reasoning and text.strip() and not self.renderer.theme.folds:
+            self.print(reasoning_cell(text))
+        elif self._show_reasoning and text.strip():
             seconds = self._clock() - self._thought_since if self._reasoning else 0
             self.print(thought_cell(text, int(seconds)))
         self._reasoning = ""

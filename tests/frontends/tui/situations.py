@@ -28,10 +28,14 @@ from codex_py.frontends.tui.approval import TerminalApprover
 from codex_py.frontends.tui.cells.item import user_cell
 from codex_py.frontends.tui.compose.completion import CommandName, Completion, command_source
 from codex_py.frontends.tui.fitting import Fragments, joined
+from codex_py.frontends.tui.overlay import Overlay
+from codex_py.frontends.tui.reading import conversation_pages
+from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.status import Status
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.approval import ApprovalRequest
 from codex_py.protocol.event_items import (
+    AgentMessage,
     CommandExecution,
     FileChange,
     ReasoningSummary,
@@ -210,13 +214,35 @@ def question(request: ApprovalRequest, width: int, theme: Theme) -> str:
         panels.append(panel())
         raise Asked
 
-    approver: Any = TerminalApprover(SimpleNamespace(ask=ask), shown.transcript, screen)  # pyright: ignore[reportArgumentType]
+    approver: Any = TerminalApprover(SimpleNamespace(ask=ask), shown.transcript, screen, None)  # pyright: ignore[reportArgumentType]
     output = Vt100_Output(io.StringIO(), lambda: Size(rows=ROWS, columns=width))
     with set_app(Application[None](input=DummyInput(), output=output)):
         with suppress(Asked):
             asyncio.run(approver.review(request))
         fragments = panels[0].container.children[0].content.text()
     return drawn([fragments], theme)
+
+
+def overlay(width: int, theme: Theme) -> str:
+    """A conversation in the overlay, with a search, from its beginning."""
+    items = [
+        UserMessage(id="1", text="Let the parser read 1_000."),
+        ReasoningSummary(id="2", text="**Looking around**\n\nWhere are numbers read?"),
+        FileChange(id="3", diff=PATCH, changes=[], status="completed"),
+        AgentMessage(id="4", text=ANSWER),
+    ]
+
+    async def shown() -> Fragments:
+        renderer = Renderer(theme).whole()
+        pages, _ = conversation_pages("The conversation", items, (), renderer)
+        panel = Overlay(pages, renderer, lambda _theme, _columns: [])
+        panel.changed = lambda: None
+        panel.search("parser")
+        return panel.text()
+
+    output = Vt100_Output(io.StringIO(), lambda: Size(rows=ROWS, columns=width))
+    with set_app(Application[None](input=DummyInput(), output=output)):
+        return drawn([asyncio.run(shown())], theme)
 
 
 def status_line(width: int, theme: Theme) -> str:
@@ -291,6 +317,7 @@ SITUATIONS: Final[Mapping[str, Callable[[int, Theme], str]]] = {
     "question for a command": question_for_command,
     "question for a patch": question_for_patch,
     "streaming": streaming,
+    "overlay": overlay,
     "status line": status_line,
     "greeting": greeting,
     "end of turn": end_of_turn,

@@ -31,6 +31,8 @@ def test_a_question_mark_in_an_empty_composer_shows_the_keys(start: Start, colum
         program.wait_for(IDLE)
         program.type("?")
         program.wait_for("Esc Esc")
+        program.press("esc")
+        program.wait_for(IDLE)
         program.type("what?")
         program.wait_for("\u203a what?")
         assert all(len(line) <= columns for line in program.lines)

@@ -72,14 +72,21 @@ def test_a_long_paste_is_folded_and_sent_whole(start: Start, columns: int) -> No
         program = begin(start, server, columns=columns)
         program.type("read ")
         program.paste(pasted.replace("\n", "\r"))
-        program.paste("x" * 2000)
-        program.wait_for("[Pasted 2,000 characters]")
+        program.paste("x" * 2001)
+        program.wait_for("read [Pasted 300 lines, Ctrl-O]")
+        program.wait_until(lambda: "2,001" in program.text)
+        program.press("c-o")
+        program.wait_for("pasted 1\n")
+        program.press("end")
+        program.wait_for("x" * columns)
+        program.press("esc")
+        program.wait_for("read [Pasted 300 lines")
         program.press("backspace")
-        program.wait_until(lambda: "2,000" not in program.text)
+        program.wait_until(lambda: "2,001" not in program.text)
         program.press("left", "backspace")
         program.press("right")
         program.type(" now")
-        program.wait_for("characters] now")
+        program.wait_for("Ctrl-O] now")
         send(program)
         assert prompts(server) == [f"read{pasted} now"]
 
@@ -185,7 +192,9 @@ def test_a_prompt_of_the_users_own_is_filled_in(start: Start, place: Workplace) 
         program.type("main.py")
         program.press("enter")
         program.wait_for("give it WHO=")
-        program.type("/prompts:explain main.py WHO='my mother'")
+        # What was refused is still there.
+        program.wait_for("\u203a /prompts:explain main.py")
+        program.type(" WHO='my mother'")
         send(program)
         assert prompts(server) == ["Explain main.py to my mother."]
 
@@ -282,7 +291,7 @@ def test_an_editor_takes_the_terminal_and_gives_it_back(start: Start, place: Wor
 
 @pytest.mark.parametrize(
     ("editor", "said"),
-    [("", "set VISUAL or EDITOR"), ("no-such-editor", "no editor"), ("false", "exit code 1")],
+    [("'", "set VISUAL or EDITOR"), ("no-such-editor", "no editor"), ("false", "exit code 1")],
 )
 def test_an_editor_that_fails_is_told_in_a_sentence(start: Start, editor: str, said: str) -> None:
     with ScriptedServer([ANSWER]) as server:

@@ -162,8 +162,10 @@ def test_what_cannot_be_reviewed_is_said_in_a_sentence(start: Start, place: Work
         program.wait_for(IDLE)
         run(program, "/review --uncommitted")
         program.wait_for("no git repository")
+        program.press("c-c")
         run(program, "/review --what")
         program.wait_for("write /review --uncommitted, --base BRANCH")
+        program.press("c-c")
         program.type("hello\r")
         program.wait_for("Fixed it.")
         assert len(server.requests) == 1
@@ -176,6 +178,7 @@ def test_a_review_of_nothing_is_no_turn(start: Start, repository: Path) -> None:
         program.wait_for(IDLE)
         run(program, "/review --uncommitted")
         program.wait_for("there is nothing to review")
+        program.press("c-c")
         program.type("hello\r")
         program.wait_for("Fixed it.")
         assert "Review: " not in str(server.requests[-1].input)

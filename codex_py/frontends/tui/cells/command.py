@@ -10,6 +10,7 @@ from codex_py.app.views.item_text import LONGEST_SCRIPT, script_of
 from codex_py.execpolicy.safety import is_known_safe
 from codex_py.execpolicy.words import Command, plain_script
 from codex_py.frontends.tui.cells.layout import (
+    WHOLE,
     Hanging,
     Tailed,
     below,
@@ -55,7 +56,8 @@ def command_cell(item: CommandExecution, theme: Theme) -> RenderableType:
     parts: list[RenderableType] = [Tailed(_head("Ran", item, theme), tail)]
     if printed := item.aggregated_output.strip("\n"):
         last, style = (_FAILED_TAIL, "text") if failed else (_OUTPUT_TAIL, "quiet")
-        parts.append(below(output(printed, head=_OUTPUT_HEAD, tail=last, style=style)))
+        head = _OUTPUT_HEAD if theme.folds else WHOLE
+        parts.append(below(output(printed, head=head, tail=last, style=style)))
     return marked(*parts, style="error" if failed else "ok")
 
 
@@ -114,7 +116,8 @@ def explored_cell(looks: Sequence[tuple[str, str]], *, is_start: bool) -> Render
 
 def _head(verb: str, item: CommandExecution, theme: Theme) -> Text:
     script = script_of(cut(item.command, LONGEST_SCRIPT, ""), theme.shell).strip()
-    script = folded(script, head=_COMMAND_HEAD, tail=_COMMAND_TAIL).plain
+    head = _COMMAND_HEAD if theme.folds else WHOLE
+    script = folded(script, head=head, tail=_COMMAND_TAIL).plain
     shown = highlighted(script, "bash")
     where = elsewhere(item.cwd, theme, before=" in ")
     return Text.assemble((f"{verb} ", "action"), shown, (where, "quiet"))

@@ -18,7 +18,16 @@ from codex_py.app.views.item_text import (
 )
 from codex_py.frontends.tui.blocks import Block
 from codex_py.frontends.tui.cells.command import command_cell, running_cell
-from codex_py.frontends.tui.cells.layout import Band, Hanging, below, folded, marked, one_line
+from codex_py.frontends.tui.cells.layout import (
+    WHOLE,
+    Band,
+    Bounded,
+    Hanging,
+    below,
+    folded,
+    marked,
+    one_line,
+)
 from codex_py.frontends.tui.cells.markup import heading_of
 from codex_py.frontends.tui.cells.patch import change_cell, changing_cell
 from codex_py.frontends.tui.markdown import Code, Markdown
@@ -42,6 +51,7 @@ _MOST_PARTS = 20
 """Of a list or an object of JSON."""
 _PROMPT_HEAD, _PROMPT_TAIL = 30, 10
 """Lines. Of a prompt that holds a whole log, its ends are enough to know it by."""
+_RESULT_HEAD = 3
 _MOST_THOUGHT = 8_000
 _NOTE_HEAD, _NOTE_TAIL = 40, 10
 _LONGEST_NOTE = 2000
@@ -54,19 +64,31 @@ _NOTE_SIGNS = {"text": "•", "warning": "⚠", "error": "■"}
 
 def item_cell(item: event_items.ThreadItem, theme: Theme) -> RenderableType | None:
     """A finished item; None for an answer, which is shown by its blocks."""
+    cell = _item_cell(item, theme)
+    is_call = isinstance(
+        item,
+        event_items.CommandExecution
+        | event_items.FileChange
+        | event_items.McpToolCall
+        | event_items.CollabToolCall,
+    )
+    return Bounded(cell) if cell is not None and is_call and theme.folds else cell
+
+
+def _item_cell(item: event_items.ThreadItem, theme: Theme) -> RenderableType | None:
     match item:
         case event_items.UserMessage():
-            return user_cell(item.text, item.images)
+            return user_cell(item.text, item.images, folds=theme.folds)
         case event_items.ReasoningSummary():
             return thought_cell(item.text, 0)
         case event_items.CommandExecution():
             return command_cell(item, theme)
         case event_items.FileChange():
-            return change_cell(item)
+            return change_cell(item, theme)
         case event_items.TodoList():
             return _plan_cell(item)
         case event_items.McpToolCall() | event_items.CollabToolCall():
-            return _call_cell(item)
+            return _call_cell(item, _RESULT_HEAD if theme.folds else WHOLE)
         case event_items.WebSearch():
             verb, what = search_words(item)
             return marked(Text.assemble((f"{verb} ", "action"), one_line(what, 300)))
@@ -133,9 +155,12 @@ def pinned_plan_cell(item: event_items.TodoList, width: int, most: int) -> Rende
     return _plan_cell(replace(item, items=shown, explanation=None), head, longest=width - 6)
 
 
-def _call_cell(item: event_items.McpToolCall | event_items.CollabToolCall) -> RenderableType:
+def _call_cell(
+    item: event_items.McpToolCall | event_items.CollabToolCall, head: int
+) -> RenderableType:
+    """`head`: lines of a result that are shown before it is folded."""
     if isinstance(item, event_items.CollabToolCall):
-        return _agents_cell(item)
+        return _agents_cell(item, head)
     if item.tool == "request_user_input":
         return _questions_cell(item)
     failed = item.error is not None or item.status == "failed"
@@ -144,24 +169,24 @@ def _call_cell(item: event_items.McpToolCall | event_items.CollabToolCall) -> Re
         message = str(item.error.get("message") or item.error)
         parts.append(below(folded(message, head=8, tail=2, style="error")))
     elif text := result_text(item.result):
-        parts.append(_result(text))
+        parts.append(_result(text, head))
     return marked(*parts, style="error" if failed else "ok")
 
 
-def _agents_cell(item: event_items.CollabToolCall) -> RenderableType:
+def _agents_cell(item: event_items.CollabToolCall, head: int) -> RenderableType:
     parts: list[RenderableType] = [_agents_line(item, is_over=True)]
     if item.prompt:
-        parts.append(_result(item.prompt))
+        parts.append(_result(item.prompt, head))
     for agent_id, state in list(item.agents_states.items())[:_MOST_PARTS]:
         if item.tool == "wait":
             name = item.names.get(agent_id, agent_id)
             said = f": {state.message}" if state.message else ""
-            parts.append(_result(f"{name} ({state.status}){said}"))
+            parts.append(_result(f"{name} ({state.status}){said}", head))
     return marked(*parts, style="error" if item.status == "failed" else "ok")
 
 
-def _result(text: str) -> Hanging:
-    return below(folded(text, head=3, tail=2))
+def _result(text: str, head: int) -> Hanging:
+    return below(folded(text, head=head, tail=2))
 
 
 def _agents_line(item: event_items.CollabToolCall, *, is_over: bool) -> Text:
@@ -203,16 +228,18 @@ def _call(verb: str, item: event_items.McpToolCall) -> Text:
     return Text.assemble((f"{verb} ", "action"), (name, "accent"), (f"({arguments})", "quiet"))
 
 
-def user_cell(text: str, images: Sequence[str] = ()) -> RenderableType:
+def user_cell(text: str, images: Sequence[str] = (), *, folds: bool = True) -> RenderableType:
     pictures = "".join(f"\n[image: {path}]" for path in images)
     text = (text + pictures).strip("\n")
-    body = folded(text, head=_PROMPT_HEAD, tail=_PROMPT_TAIL, style="user")
+    head = _PROMPT_HEAD if folds else WHOLE
+    body = folded(text, head=head, tail=_PROMPT_TAIL, style="user")
     return Band(marked(body, sign="\u203a", style="accent"), "user")
 
 
-def steered_cell(text: str, images: Sequence[str] = ()) -> RenderableType:
+def steered_cell(text: str, images: Sequence[str] = (), *, folds: bool = True) -> RenderableType:
     """A prompt that was sent into a running turn."""
-    return Group(Text("  Sent into the turn, after a step:", "quiet"), user_cell(text, images))
+    head = Text("  Sent into the turn, after a step:", "quiet")
+    return Group(head, user_cell(text, images, folds=folds))
 
 
 def block_cell(block: Block, *, is_start: bool) -> RenderableType:

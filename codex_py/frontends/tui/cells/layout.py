@@ -22,6 +22,14 @@ _LONGEST_LINE = 240
 """Characters of one line of output; a handful of rows."""
 _READ = 20_000
 """Characters from each end of a folded text that are looked at."""
+_READ_WHOLE, _LONGEST_WHOLE = 500_000, 10_000
+WHOLE = 1_000_000
+"""Lines: nothing is folded."""
+MOST_ROWS = 20
+"""Of a call, a patch or an output in the scrollback."""
+_ROWS_OF_HEAD = 12
+FOLD_KEY = " (Ctrl-T)"
+"""What shows all of what a cell has folded."""
 _MOST_COLORS = 100
 """Changes of the colour in one line of output."""
 _COLORS = re.compile("\x1b\\[[0-9;:]*m")
@@ -80,6 +88,24 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
+class Bounded:
+    """A cell of at most `MOST_ROWS`: of a higher one the first and the last."""
+
+    body: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        rows = console.render_lines(self.body, options.update(height=None), pad=False)
+        hidden = len(rows) - MOST_ROWS + 1
+        for n, row in enumerate(rows):
+            if hidden > 1 and _ROWS_OF_HEAD <= n < _ROWS_OF_HEAD + hidden:
+                if n == _ROWS_OF_HEAD:
+                    yield Text(f"  … +{hidden} rows{FOLD_KEY}", "quiet")
+                continue
+            yield from row
+            yield Segment.line()
+
+
+@dataclass(frozen=True, slots=True)
 class Tailed:
     """A text with a remark behind it, which never stands on a row of its own."""
 
@@ -118,13 +144,16 @@ def folded(
     The text is as it came, and made fit here by `clean`: its ends alone, so that the time does not depend
     on how long it is.
     """
+    longest = _LONGEST_WHOLE if head >= WHOLE else longest
     return Text("\n".join(cut(line, longest) for line in _ends(text, head, tail, clean)), style)
 
 
 def output(text: str, *, head: int, tail: int, style: str = "quiet") -> Text:
     """As `folded`, for what a command has printed, in the colours that it gave it."""
     decoder = AnsiDecoder()
-    lines = [_colored(line, decoder, style) for line in _ends(text, head, tail, colors_only)]
+    longest = _LONGEST_WHOLE if head >= WHOLE else _LONGEST_LINE
+    ends = _ends(text, head, tail, colors_only)
+    lines = [_colored(line, decoder, style, longest) for line in ends]
     return Text("\n").join(lines)
 
 
@@ -135,10 +164,10 @@ def last_lines(text: str, count: int) -> Text:
     return Text("\n").join([_colored(line, decoder, "quiet") for line in lines])
 
 
-def _colored(line: str, decoder: AnsiDecoder, style: str) -> Text:
+def _colored(line: str, decoder: AnsiDecoder, style: str, longest: int = _LONGEST_LINE) -> Text:
     """A line with nothing but colours in it. `decoder` has those that go on from the line before."""
-    line = cut(line.rstrip("\r").rpartition("\r")[2], 4 * _LONGEST_LINE)
-    text = Text(cut(command_output(line).replace("\n", " "), _LONGEST_LINE), style)
+    line = cut(line.rstrip("\r").rpartition("\r")[2], 4 * longest)
+    text = Text(cut(command_output(line).replace("\n", " "), longest), style)
     start = 0
     for match in islice(_COLORS.finditer(line), _MOST_COLORS):
         end = len(command_output(line[: match.start()]))
@@ -170,15 +199,22 @@ def _visible(style: Style) -> Style:
 def _ends(text: str, head: int, tail: int, clean: Callable[[str], str]) -> list[str]:
     text = text.rstrip("\n")
     hidden = 0
-    if len(text) > 2 * _READ:
-        hidden = text.count("\n", _READ, len(text) - _READ)
-        lines = clean(text[:_READ]).split("\n")
-        last = clean(text[-_READ:]).split("\n")
+    read = _READ_WHOLE if head >= WHOLE else _READ
+    if len(text) > 2 * read:
+        hidden = text.count("\n", read, len(text) - read)
+        lines = clean(text[:read]).split("\n")
+        last = clean(text[-read:]).split("\n")
         if not hidden:
             # Two pieces of one line.
             lines[-1] += last.pop(0)
+        middle = len(lines)
         lines += last
     else:
         lines = clean(text).split("\n")
+        middle = len(lines)
+    if head >= WHOLE:
+        more = [f"… {hidden} lines are in the session file alone"] if hidden else []
+        return [*lines[:middle], *more, *lines[middle:]]
     hidden += len(lines) - head - tail
-    return [*lines[:head], f"… +{hidden} lines", *lines[-tail:]] if hidden > 1 else lines
+    mark = f"… +{hidden} lines{FOLD_KEY}"
+    return [*lines[:head], mark, *lines[-tail:]] if hidden > 1 else lines

@@ -12,17 +12,26 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.text import Text
 
 from codex_py.app.views.diffs import EDITED, VERBS, DiffLine, ShownFile, read_diff
-from codex_py.frontends.tui.cells.layout import Band, Hanging, below, folded, marked, one_line
+from codex_py.frontends.tui.cells.layout import (
+    FOLD_KEY,
+    MOST_ROWS,
+    WHOLE,
+    Band,
+    Hanging,
+    below,
+    folded,
+    marked,
+    one_line,
+)
 from codex_py.frontends.tui.highlighting import changed_words, highlighted, language_of
+from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.event_items import Change, FileChange
 from codex_py.streams.plain_text import cut, plain
 
 _MOST_READ = 200_000
 """Characters of a diff that are looked at."""
-_MOST_LINES = 60
-"""Of one file, before the rest is folded."""
-_MOST_LINES_IN_ALL = 300
-_MOST_FILES = 30
+_ROWS_OF_FILE = 3
+_MOST_NAMED = 30
 _LONGEST_LINE = 400
 _LONGEST_PATH = 300
 
@@ -31,15 +40,17 @@ _SIGNS = {"+": "ok", "-": "error"}
 _SHOWN = {"@": "…", "\\": " "}
 
 
-def change_cell(item: FileChange) -> RenderableType:
+def change_cell(item: FileChange, theme: Theme) -> RenderableType:
     """A patch that is over: its diff, or why it failed."""
     if item.status == "completed":
-        return diff_cell(item.diff, changes=item.changes)
+        most = MOST_ROWS if theme.folds else WHOLE
+        return diff_cell(item.diff, changes=item.changes, most=most)
     verb = "Declined the patch of" if item.is_declined else "Failed to patch"
     parts: list[RenderableType] = [_named(verb, item)]
     # Why a patch was declined is told by the event that follows.
     if item.error is not None and not item.is_declined:
-        parts.append(below(folded(item.error["message"], head=8, tail=2)))
+        head = 8 if theme.folds else WHOLE
+        parts.append(below(folded(item.error["message"], head=head, tail=2)))
     return marked(*parts, sign="✗", style="error")
 
 
@@ -49,16 +60,23 @@ def changing_cell(item: FileChange) -> RenderableType:
 
 
 def diff_cell(
-    diff: str, *, changes: Sequence[Change] = (), fold: bool = True, title: str = ""
+    diff: str,
+    *,
+    changes: Sequence[Change] = (),
+    most: int = WHOLE,
+    title: str = "",
+    key: str = FOLD_KEY,
 ) -> RenderableType:
     """A diff by files. `changes` are named where the diff names none.
 
-    `title`: what these changes are, if they are none that have just been made.
+    Args:
+        most: about so many rows in all, which the files share; the rest is folded, and `key` shows it.
+        title: what these changes are, if they are none that have just been made.
     """
     files = read_diff(cut(diff, _MOST_READ, ""))
     unread: list[RenderableType] = []
     if len(diff) > _MOST_READ:
-        unread.append(Text(f"  … +{len(diff) - _MOST_READ:,} characters", "quiet"))
+        unread.append(Text(f"  … +{len(diff) - _MOST_READ:,} characters{key}", "quiet"))
     named = {change.path for change in changes}
     for file in files:
         # A diff names a file that lies outside of the folder without its first slash.
@@ -68,25 +86,31 @@ def diff_cell(
             file.moved_to = f"/{file.moved_to}"
     if not files:
         files = [ShownFile(change.path, VERBS.get(change.kind, EDITED)) for change in changes]
-    most = _MOST_LINES if fold else _MOST_LINES_IN_ALL
-    numbers = (line.number for file in files[:_MOST_FILES] for line in file.lines[:most])
+    shown = files if most >= WHOLE else files[: max(1, most // _ROWS_OF_FILE)]
+    # A row for each file, an empty one, and one that says what is folded.
+    each = max(1, most // max(1, len(shown)) - _ROWS_OF_FILE)
+    numbers = (line.number for file in shown for line in file.lines[:each])
     digits = len(str(max((number for number in numbers if number is not None), default="")))
     if len(files) == 1 and not title:
-        return marked(*_file(files[0], most, digits), *unread, style="ok")
+        return marked(*_file(files[0], each, digits, key), *unread, style="ok")
     head = Text(title or f"Edited {len(files)} files", "action").append_text(_count(files))
     parts: list[RenderableType] = [head]
-    left = _MOST_LINES_IN_ALL if fold else 10 * _MOST_LINES_IN_ALL
-    for file in files[:_MOST_FILES]:
-        shown = min(most, left, max(len(file.lines), 1))
+    for file in shown:
         # An empty row between two files.
-        parts += ["", below(*_file(file, shown, digits))][len(parts) == 1 :]
-        left = max(left - shown, 0)
-    if len(files) > _MOST_FILES:
-        parts.append(Text(f"  … +{len(files) - _MOST_FILES} files", "quiet"))
+        parts += ["", below(*_file(file, each, digits, key))][len(parts) == 1 :]
+    if (hidden := len(files) - len(shown)) > 0:
+        parts.append(Text(f"  … +{hidden} files{key}", "quiet"))
     return marked(*parts, *unread, style="ok")
 
 
-def _file(file: ShownFile, most: int, digits: int) -> list[RenderableType]:
+def diff_cells(diff: str) -> Sequence[RenderableType]:
+    """A cell for each file of a diff."""
+    files = read_diff(diff)
+    digits = len(str(max((line.number or 0 for file in files for line in file.lines), default=0)))
+    return [marked(*_file(file, WHOLE, digits, ""), style="ok") for file in files]
+
+
+def _file(file: ShownFile, most: int, digits: int, key: str) -> list[RenderableType]:
     head = Text.assemble((f"{file.verb} ", "action"), one_line(file.path, _LONGEST_PATH))
     if file.moved_to:
         head.append(f" → {one_line(file.moved_to, _LONGEST_PATH)}")
@@ -96,7 +120,7 @@ def _file(file: ShownFile, most: int, digits: int) -> list[RenderableType]:
     rows = _numbered(file.lines[:most], digits, language)
     parts: list[RenderableType] = [head.append_text(_count([file])), rows]
     if (hidden := len(file.lines) - most) > 0:
-        parts.append(Text(f"  … +{hidden} lines", "quiet"))
+        parts.append(Text(f"  … +{hidden} lines{key}", "quiet"))
     return parts
 
 
@@ -107,9 +131,9 @@ def _count(files: Sequence[ShownFile]) -> Text:
 
 
 def _named(verb: str, item: FileChange) -> Text:
-    paths = [one_line(change.path, _LONGEST_PATH) for change in item.changes[:_MOST_FILES]]
-    if len(item.changes) > _MOST_FILES:
-        paths.append(f"… +{len(item.changes) - _MOST_FILES} files")
+    paths = [one_line(change.path, _LONGEST_PATH) for change in item.changes[:_MOST_NAMED]]
+    if len(item.changes) > _MOST_NAMED:
+        paths.append(f"… +{len(item.changes) - _MOST_NAMED} files")
     return Text.assemble((f"{verb} ", "action"), ", ".join(paths))
 
 

@@ -18,6 +18,7 @@ from codex_py.errors import CodexError
 from codex_py.frontends.tui.cells.layout import one_line
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.overlay import Pages
 from codex_py.frontends.tui.panel import Choice, Postponed
 from codex_py.frontends.tui.picker import Picker
 from codex_py.streams.plain_text import cut
@@ -112,14 +113,15 @@ def _decision(context: CommandContext, hook: Hook) -> Choice[_Change]:
         options.insert(0, Option(f"Switch it {'on' if is_off else 'off'}", switch, "o"))
     if hook.needs_review:
         options.insert(0, Option("Trust it", partial(trust, home, [hook]), "t"))
+    whole = Pages(_name(hook))
+    whole.add(Text(_described(hook, sys.maxsize)))
     return Choice(
         [("bold", _name(hook)), ("", f"\n{_described(hook, more='… (v shows all)')}")],
         options,
         cancelled=None,
         # Enter alone trusts nothing.
         default=len(options) - 1,
-        # Not a notice, of which only the ends are shown.
-        show_all=lambda: context.transcript.print(Text(_described(hook, sys.maxsize))),
+        show_all=lambda: context.overlays.open(whole),
     )
 
 

@@ -1,24 +1,27 @@
 """Commands that are prompts, and those for the program itself and for taking things out of it."""
 
 import base64
-import subprocess
 from collections.abc import Container
 from datetime import datetime
 from pathlib import Path
 
+from rich.text import Text
+
 from codex_py.app.export.document import Document
 from codex_py.app.export.forms import without_keys, writer_for
-from codex_py.app.export.markdown import conversation
 from codex_py.app.features.goals import Goals
 from codex_py.config.custom_prompts import CustomPrompt
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.keys import SHORTCUTS
+from codex_py.frontends.tui.overlay import Pages, table
+from codex_py.frontends.tui.reading import conversation_pages, listening
 from codex_py.instructions import instruction_text
 from codex_py.protocol import event_items
 from codex_py.protocol.plans import without_tags
 from codex_py.protocol.stream import Usage
+from codex_py.streams.plain_text import plain
 
 _MAX_CLIPBOARD = 100_000
 """Bytes; terminals take no more, or less."""
@@ -74,29 +77,36 @@ def _document(context: CommandContext) -> Document:
 async def _help(context: CommandContext, _: str) -> None:
     commands = context.surface.half().commands
     rows = [(f"/{each.name} {each.argument}".rstrip(), each.help) for each in commands]
-    context.transcript.table(rows)
+    await context.overlays.show(table("Commands", rows))
 
 
 async def _transcript(context: CommandContext, _: str) -> None:
-    if not context.conversation.progress.said:
+    progress, transcript = context.conversation.progress, context.transcript
+    if not progress.said:
         raise CodexError("nothing has been said yet", code="nothing_said")
-    surface = context.surface
-    try:
-        pager = surface.programs.find("less", surface.environment)
-    except FileNotFoundError as error:
-        raise CodexError("there is no `less` to show it with; /export it", code="pager") from error
-    text = "".join(conversation(_document(context))).encode(errors="replace")
-
-    def look() -> None:
-        # Neither its history file nor its other commands are wanted here.
-        secure = {**surface.safe_environment, "LESSSECURE": "1", "LESSHISTFILE": "-"}
-        subprocess.run([pager, "-R", "+G"], input=text, env=secure, check=False)
-
-    await context.surface.screen.pause(look)
+    pages, reader = conversation_pages(
+        "The conversation",
+        progress.said,
+        transcript.under_way,
+        context.overlays.renderer,
+        show_reasoning=not context.config.hide_agent_reasoning,
+    )
+    with listening(progress.readers, reader):
+        await context.overlays.show(pages)
 
 
 async def _keymap(context: CommandContext, _: str) -> None:
-    context.transcript.table(SHORTCUTS)
+    await context.overlays.show(table("Keys", SHORTCUTS))
+
+
+async def _pasted(context: CommandContext, _: str) -> None:
+    composer = context.surface.composer
+    pages = Pages("Pasted")
+    for text in composer.attachments.pasted(composer.buffer.text):
+        pages.add(Text(plain(text)))
+    if not pages.sections:
+        raise CodexError("no paste in the prompt is folded", code="nothing_pasted")
+    await context.overlays.show(pages)
 
 
 async def _goal(context: CommandContext, argument: str) -> None:
@@ -129,6 +139,7 @@ PROGRAM = [
     Command("goal", "go on until a goal is reached", _goal, argument="[GOAL|pause|clear]"),
     Command("help", "list the commands", _help),
     Command("keymap", "list the keys (?)", _keymap),
+    Command("pasted", "look at what was pasted into the prompt (Ctrl-O)", _pasted),
     Command("quit", "leave", _quit, aliases=("exit",)),
 ]
 

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from codex_py.config.config import Config
 from codex_py.frontends.tui.compose.completion import CommandName
 from codex_py.frontends.tui.conversation import Conversation
+from codex_py.frontends.tui.overlay import Overlays
 from codex_py.frontends.tui.shell import UserShell
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
@@ -21,6 +22,7 @@ class CommandContext:
     conversation: Conversation
     transcript: Transcript
     shell: UserShell
+    overlays: Overlays
     undoing: asyncio.Lock = field(default_factory=asyncio.Lock)
     """An undo or redo is under way, which may take seconds; the next one waits for it."""
 

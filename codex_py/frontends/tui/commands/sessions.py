@@ -3,6 +3,7 @@ changes."""
 
 import asyncio
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,11 +11,13 @@ from pathlib import Path
 from codex_py.app.features.agents.feature import SubAgents
 from codex_py.app.patching import changes_since_commit
 from codex_py.errors import CodexError
-from codex_py.frontends.tui.agents import AgentReader, agent_row
-from codex_py.frontends.tui.cells.patch import diff_cell
+from codex_py.frontends.tui.agents import agent_row, read_agent
+from codex_py.frontends.tui.cells.layout import MOST_ROWS
+from codex_py.frontends.tui.cells.patch import diff_cell, diff_cells
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.fitting import Fragments, fit
 from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.overlay import Pages
 from codex_py.frontends.tui.panel import yes_or_no
 from codex_py.frontends.tui.picker import Picker
 from codex_py.frontends.tui.session_picker import pick_session
@@ -111,9 +114,13 @@ async def _agents(context: CommandContext, _: str) -> None:
         if (picked := await surface.panels.show(picker)) is None:
             return
         at = [row.value for row in rows].index(picked)
-        renderer = context.transcript.renderer
-        reader = AgentReader(picked, news[picked.id], surface.start, renderer)
-        await surface.panels.show(reader)
+        agent = picked
+        await read_agent(
+            agent,
+            news[agent.id],
+            context.overlays,
+            lambda agent=agent: surface.start(agent.interrupt()),
+        )
 
 
 async def _back(context: CommandContext, _: str) -> None:
@@ -147,7 +154,10 @@ async def _diff(context: CommandContext, _: str) -> None:
     if not diff:
         context.transcript.notice("Nothing has been changed since the last commit.")
     else:
-        context.transcript.print(diff_cell(diff, fold=False))
+        pages = Pages("Changed since the last commit")
+        for cell in diff_cells(diff):
+            pages.add(cell)
+        await context.overlays.show(pages)
 
 
 async def _take_back(context: CommandContext, *, redo: bool) -> None:
@@ -166,9 +176,12 @@ async def _take_back(context: CommandContext, *, redo: bool) -> None:
         plan.commit()
         return some_of([os.path.relpath(change.path, cwd) for change in plan.changes])
 
-    async def confirmed(title: str, reason: str) -> bool | None:
+    async def confirmed(
+        title: str, reason: str, show_all: Callable[[], None] | None = None
+    ) -> bool | None:
         question: Fragments = [("bold", title), ("", f"\n\n{reason}")]
-        return await context.surface.panels.show(yes_or_no(question, "Yes, do it", "No"))
+        panel = yes_or_no(question, "Yes, do it", "No", show_all=show_all)
+        return await context.surface.panels.show(panel)
 
     journal, number, undone = await asyncio.to_thread(find)
     what, session = undone.name, context.conversation.session
@@ -187,8 +200,12 @@ async def _take_back(context: CommandContext, *, redo: bool) -> None:
         # Its number is nothing that the user has seen.
         context.transcript.notice(f"Not done: {what} {str(error).partition(': ')[2]}", "warning")
         title = "Would change" if error.is_plan else "Edited since"
-        context.transcript.print(diff_cell(error.diff, fold=False, title=title))
-        if not await confirmed("Do it all the same?", "What it replaces is kept."):
+        shown = diff_cell(error.diff, most=MOST_ROWS, title=title, key=" (v shows all)")
+        context.transcript.print(shown)
+        whole = Pages(title)
+        whole.add(diff_cell(error.diff, title=title))
+        reason = "What it replaces is kept."
+        if not await confirmed("Do it all the same?", reason, lambda: context.overlays.open(whole)):
             return
         plan = await asyncio.to_thread(plan_undo, journal, number, force=True)
     paths = await asyncio.to_thread(carried_out, plan)

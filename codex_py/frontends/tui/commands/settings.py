@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from codex_py.app.permissions import PERMISSIONS
 from codex_py.app.session_tools import SessionTools
@@ -13,13 +14,16 @@ from codex_py.app.views.item_text import script_of
 from codex_py.command_line.configuration import sandbox_summary
 from codex_py.config.edit import set_in_config
 from codex_py.errors import CodexError, nearest
+from codex_py.frontends.tui.cells.layout import WHOLE, output
 from codex_py.frontends.tui.commands.registry import NEXT_STEP, Command, CommandContext
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.overlay import Pages
 from codex_py.frontends.tui.panel import yes_or_no
 from codex_py.frontends.tui.picker import Picker
 from codex_py.frontends.tui.theme import terminal_theme
+from codex_py.protocol.event_items import CommandExecution
 from codex_py.protocol.mcp import McpServers, McpServerStatus
 from codex_py.protocol.settings import Mode
 from codex_py.rollout.details import SessionUsage, UsageRow, read_session_usage
@@ -173,14 +177,36 @@ async def _ps(context: CommandContext, _: str) -> None:
         for item_id, (command, since) in running.items()
     ]
 
-    async def output(item_id: str) -> str:
+    async def last_of(item_id: str) -> str:
         last = context.transcript.output_of(item_id).splitlines()[-_OUTPUT_ROWS:]
         return "\n".join(f"    {printable(line)}" for line in last) or "    (no output yet)"
 
     if not rows:
         context.transcript.notice("No command is running.")
-    elif picked := await context.surface.panels.show(Picker("Commands", rows, preview=output)):
-        context.transcript.notice(await output(picked))
+    elif picked := await context.surface.panels.show(Picker("Commands", rows, preview=last_of)):
+        name = next(row.label for row in rows if row.value == picked)
+        await context.overlays.show(_output_pages(context, picked, f"Output of {name}"))
+
+
+def _output_pages(context: CommandContext, item_id: str, title: str) -> Pages:
+    """What a command prints, as long as it does, and as it was then."""
+    renderer, printed = context.overlays.renderer, ""
+
+    @lru_cache(maxsize=1)
+    def rows(text: str, columns: int) -> Sequence[Fragments]:
+        return renderer.fragments(output(text or "(no output yet)", head=WHOLE, tail=0), columns)
+
+    def ended() -> str:
+        said = reversed(context.conversation.progress.said)
+        item = next((item for item in said if item.id == item_id), None)
+        return item.aggregated_output if isinstance(item, CommandExecution) else ""
+
+    def live(columns: int, _most: int) -> Sequence[Fragments]:
+        nonlocal printed
+        printed = context.transcript.output_of(item_id) or ended() or printed
+        return rows(printed, columns)
+
+    return Pages(title, live=live, at_end=True)
 
 
 def _tools(context: CommandContext) -> SessionTools | None:

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
@@ -36,8 +37,9 @@ _SPECIAL = re.compile(
     "[\t\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U00100000-\U0010ffff]"
 )
 
-_FOLDED_LINES = 10
-_FOLDED_CHARACTERS = 1_000
+_FOLDED_LINES = 25
+_FOLDED_CHARACTERS = 2_000
+_EDITORS: Final = ("sensible-editor", "nano", "vim", "vi", "emacs")
 _MAX_WRITTEN = 20_000
 """Characters of a text that is brought back."""
 _ENDINGS: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp")
@@ -56,7 +58,7 @@ _READERS: Final = (
 
 def is_long(text: str) -> bool:
     """True if a paste is folded, because it is too long to look at."""
-    return len(text) > _FOLDED_CHARACTERS or text.count("\n") > _FOLDED_LINES
+    return len(text) > _FOLDED_CHARACTERS or text.count("\n") >= _FOLDED_LINES
 
 
 class Attachments:
@@ -83,7 +85,14 @@ class Attachments:
             case Path():
                 return f"[Image #{len(self._images(text_before)) + 1}]"
             case text:
-                return f"[Pasted {len(text):,} characters]"
+                lines = text.rstrip("\n").count("\n") + 1
+                size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
+                return f"[Pasted {size}, Ctrl-O]"
+
+    def pasted(self, text: str) -> list[str]:
+        """The texts that it shows labels of."""
+        found = (self._find(match[0]) for match in _MARK.finditer(text))
+        return [kept for kept in found if isinstance(kept, str)]
 
     def expand(self, text: str) -> tuple[str, tuple[Path, ...]]:
         """The text with its pastes, and the images, of which `[Image #1]`, … in it are the first, …."""
@@ -238,10 +247,11 @@ def clipboard_image(programs: Programs, environment: Mapping[str, str]) -> Path:
 
 
 def editor_command(programs: Programs, environment: Mapping[str, str]) -> list[str]:
-    """The words of `$VISUAL`, else of `$EDITOR`, with the absolute path of the program.
+    """The words of `$VISUAL`, else of `$EDITOR`, with the absolute path of the program; an editor that is there if
+    neither is set.
 
     Raises:
-        CodexError: neither is set, or there is no such program.
+        CodexError: there is no such program, or no editor at all.
     """
     line = environment.get("VISUAL") or environment.get("EDITOR") or ""
     try:
@@ -249,6 +259,9 @@ def editor_command(programs: Programs, environment: Mapping[str, str]) -> list[s
     except ValueError:
         words = []
     if not words:
+        for name in _EDITORS if not line.strip() else ():
+            with suppress(FileNotFoundError):
+                return [programs.find(name, environment)]
         raise CodexError("set VISUAL or EDITOR to the editor that you like", code="editor")
     try:
         if "/" in words[0] and not words[0].startswith("/"):

@@ -1,0 +1,326 @@
+"""The overlay: a long text over the whole screen, which leaves what was on it as it was.
+
+What it shows are cells, as they would go to the scrollback, but whole. They are drawn when they come into view.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from prompt_toolkit.application import get_app
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import fragment_list_to_text
+from prompt_toolkit.key_binding import KeyPressEvent
+from prompt_toolkit.utils import get_cwidth
+from rich.console import RenderableType
+from rich.text import Text
+
+from codex_py.frontends.tui.cells.layout import Band, Hanging
+from codex_py.frontends.tui.fitting import Fragments, bar, fit, joined, shortened
+from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
+from codex_py.frontends.tui.menu import bind_arrows
+from codex_py.frontends.tui.panel import Panel
+from codex_py.frontends.tui.render import Renderer
+from codex_py.frontends.tui.surface import Surface
+from codex_py.frontends.tui.theme import Theme
+from codex_py.streams.terminal import aligned, printable
+
+_KEYS = "Esc leaves · / search · [ ] prompts · Enter folds, f all"
+_FEW_KEYS = "Esc leaves · / search"
+_LOW = 6
+"""Rows. A lower screen shows no title."""
+
+
+@dataclass(slots=True)
+class Section:
+    """A cell, and whether an empty row stands before it."""
+
+    cell: RenderableType
+    space: bool = True
+    is_folded: bool = False
+
+    @property
+    def is_prompt(self) -> bool:
+        # Of all cells, prompts alone are bands as a whole.
+        return isinstance(self.cell, Band)
+
+
+@dataclass(slots=True)
+class Pages:
+    """What an overlay shows. It may grow while it is shown.
+
+    Args:
+        live: the rows behind the last section, which still change, for so many columns and at most so many.
+        state: is shown beside the title.
+    """
+
+    title: str
+    sections: list[Section] = field(default_factory=list[Section])
+    live: Callable[[int, int], Sequence[Fragments]] = lambda _columns, _most: ()
+    state: Callable[[], str] = str
+    at_end: bool = False
+    """Its end is what is wanted."""
+
+    def add(self, cell: RenderableType, space: bool = True) -> None:
+        self.sections.append(Section(cell, space))
+
+
+def table(title: str, rows: Sequence[Sequence[str]]) -> Pages:
+    """The pages of a table."""
+    pages = Pages(title)
+    for n, line in enumerate(aligned(rows)):
+        pages.add(Hanging("  ", Text(line.rstrip())), space=not n)
+    return pages
+
+
+class Overlay(Panel[None]):
+    """Scrolls, folds and searches pages, until the user leaves it.
+
+    Args:
+        below: what is under way meanwhile, for the last row; its keys stand there if it is empty.
+        further: a key more, what is said of it, and what it does.
+    """
+
+    covers = True
+    by_letter = False
+
+    def __init__(
+        self,
+        pages: Pages,
+        renderer: Renderer,
+        below: Callable[[Theme, int], Fragments],
+        further: tuple[str, str, Callable[[], None]] | None = None,
+    ) -> None:
+        super().__init__(None)
+        self._pages = pages
+        self._renderer = renderer
+        self._below = below
+        self._further = f" · {further[1]}" if further else ""
+        self._drawn: dict[int, list[Fragments]] = {}
+        """The rows of sections, for a screen of so many columns."""
+        self._columns = 0
+        self._live: list[Fragments] = []
+        self._place = (0, 0)
+        """The section that the first row is of, and the row in it."""
+        self._follows = pages.at_end
+        """The end is shown, wherever it goes."""
+        self._searched = ""
+        self._hit: tuple[int, int] | None = None
+        """The row that was found last, which may not be the first one on the screen."""
+        self._asked: str | None = None
+        """What is written to be searched for; None while nothing is."""
+        self._bind(further)
+        self.contain(self.text)
+
+    def _bind(self, further: tuple[str, str, Callable[[], None]] | None) -> None:
+        asking = Condition(lambda: self._asked is not None)
+        keys, reading = self.keys, ~asking
+        for names, action in {
+            "q c-t": lambda: self.give(None),
+            "home g": lambda: self._go((0, 0)),
+            "end G": lambda: self._go(self._end),
+            "enter": self._fold,
+            "f": self._fold_all,
+            "/": lambda: self._ask(""),
+            "n": lambda: self._search(1),
+            "N": lambda: self._search(-1),
+            "[": lambda: self._jump(-1),
+            "]": lambda: self._jump(1),
+        }.items():
+            bind(keys, names, lambda _, action=action: action(), reading)
+        bind_arrows(keys, self._scroll, reading, page=lambda: max(1, self._room - 1))
+        bind(keys, "k", lambda _: self._scroll(-1), reading)
+        bind(keys, "j", lambda _: self._scroll(1), reading)
+        bind(keys, "b", lambda _: self._scroll(1 - self._room), reading)
+        bind(keys, "space", lambda _: self._scroll(self._room - 1), reading)
+        if further is not None:
+            bind(keys, further[0], lambda _: further[2](), reading)
+        bind(keys, f"<any> {PASTE}", self._write, asking)
+        bind(keys, "backspace", lambda _: self._ask((self._asked or "")[:-1]), asking)
+        bind(keys, "enter", lambda _: self._find_asked(), asking)
+        bind(keys, f"{ESC} c-c", lambda _: self._ask(None), asking)
+
+    @property
+    def _room(self) -> int:
+        rows = get_app().output.get_size().rows
+        return max(1, rows - (2 if rows >= _LOW else 1))
+
+    @property
+    def _end(self) -> tuple[int, int]:
+        """The place from which the end is the last row of the screen."""
+        return self._moved((len(self._pages.sections) + 1, 0), -self._room)
+
+    def text(self) -> Fragments:
+        """The whole screen."""
+        size, pages = get_app().output.get_size(), self._pages
+        self._live = list(pages.live(size.columns, self._room))
+        if self._follows or self._place >= self._end:
+            self._place, self._follows = self._end, True
+        number, first = self._place
+        rows = self._rows(number)[first:]
+        while len(rows) < self._room and (number := number + 1) <= len(pages.sections):
+            rows = [*rows, *self._rows(number)]
+        rows = [self._marked(row, size.columns) for row in rows[: self._room]]
+        rows += [[]] * (self._room - len(rows))
+        state = f"  {pages.state()}" if pages.state() else ""
+        title: Fragments = [("bold", printable(pages.title)), ("class:quiet", state + self._where)]
+        head = [shortened(title, size.columns)] if size.rows >= _LOW else []
+        return joined([*head, *rows, self._last_row(size.columns)])
+
+    def _last_row(self, columns: int) -> Fragments:
+        if self._asked is not None:
+            return [("bold", f"/{fit(self._asked, columns - 2)}")]
+        if under_way := self._below(self._renderer.theme, columns):
+            return shortened(under_way, columns)
+        keys = next((k for k in (_KEYS, _FEW_KEYS) if len(k + self._further) <= columns), "")
+        line = (keys + self._further).replace("·", self._renderer.theme.sign("·"))
+        return [("class:quiet", fit(line, columns))]
+
+    @property
+    def _where(self) -> str:
+        if self._follows:
+            return "  end" if self._place > (0, 0) else ""
+        number, row = self._place
+        part = row / max(1, len(self._rows(number)))
+        return f"  {int(100 * (number + part) / max(1, len(self._pages.sections)))} %"
+
+    def _marked(self, row: Fragments, columns: int) -> Fragments:
+        text = fragment_list_to_text(row)
+        found = self._searched and self._searched.lower() in text.lower()
+        return bar([row], columns)[0] if found and get_cwidth(text) <= columns else row
+
+    def _rows(self, number: int) -> list[Fragments]:
+        """The rows of a section; behind the last one, those that still change."""
+        columns = get_app().output.get_size().columns
+        if self._columns != columns:
+            self._drawn, self._columns = {}, columns
+        if number >= len(self._pages.sections):
+            return self._live if number == len(self._pages.sections) else []
+        if number not in self._drawn:
+            section = self._pages.sections[number]
+            rows = self._renderer.fragments(section.cell, columns)
+            if section.is_folded and len(rows) > 1:
+                more: Fragments = [("class:quiet", f"  … +{len(rows) - 1} lines (Enter)")]
+                rows = [rows[0], more]
+            self._drawn[number] = [[], *rows] if section.space and number else rows
+        return self._drawn[number]
+
+    def _moved(self, place: tuple[int, int], by: int) -> tuple[int, int]:
+        """The place so many rows further, or the first or the last one."""
+        (number, row), last = place, len(self._pages.sections)
+        row += by
+        while row < 0 and number > 0:
+            number -= 1
+            row += len(self._rows(number))
+        while number < last and row >= len(self._rows(number)):
+            row -= len(self._rows(number))
+            number += 1
+        return number, max(0, row)
+
+    def _go(self, place: tuple[int, int]) -> None:
+        self._place, self._follows = place, False
+        self.changed()
+
+    def _scroll(self, rows: int) -> None:
+        self._go(self._moved(self._place, rows))
+
+    def _jump(self, step: int) -> None:
+        """To the prompt before what is shown, or behind it; beyond the last one to the end."""
+        sections, number = self._pages.sections, self._place[0] + step
+        while 0 <= number < len(sections) and not sections[number].is_prompt:
+            number += step
+        self._go(self._end if number >= len(sections) else (max(0, number), 0))
+
+    def _fold(self) -> None:
+        number = min(self._place[0], len(self._pages.sections) - 1)
+        if number >= 0:
+            section = self._pages.sections[number]
+            section.is_folded = not section.is_folded
+            self._drawn.pop(number, None)
+            self._go((number, 0))
+
+    def _fold_all(self) -> None:
+        """All but the prompts, or none if all of them are."""
+        others = [each for each in self._pages.sections if not each.is_prompt]
+        folds = not all(each.is_folded for each in others)
+        for each in others:
+            each.is_folded = folds
+        self._drawn.clear()
+        self._go((self._place[0], 0))
+
+    def _ask(self, text: str | None) -> None:
+        self._asked = text
+        self.changed()
+
+    def _write(self, event: KeyPressEvent) -> None:
+        self._ask((self._asked or "") + "".join(filter(str.isprintable, event.data)))
+
+    def search(self, text: str) -> None:
+        """Go to the first row with this text, and mark all that have it."""
+        self._searched, self._hit = text, None
+        self._search(1)
+
+    def _find_asked(self) -> None:
+        text, self._asked = self._asked or "", None
+        self.search(text)
+
+    def _search(self, step: int) -> None:
+        """To the next row with the text, or to the one before; around the ends."""
+        self.changed()
+        sections, here = self._pages.sections, self._hit or self._place
+        if not (self._searched and sections):
+            return
+        count, is_new = len(sections), self._hit is None
+        for distance in range(count + 1):
+            number = (here[0] + step * distance) % count
+            rows = self._unfolded(number)
+            places = [n for n, row in enumerate(rows) if self._has(row)]
+            if distance in {0, count}:
+                is_behind = distance == 0
+                places = [n for n in places if ((n - here[1]) * step > -is_new) is is_behind]
+            if places:
+                sections[number].is_folded = False
+                self._drawn.pop(number, None)
+                self._hit = number, places[0 if step > 0 else -1]
+                self._go(self._hit)
+                return
+
+    def _unfolded(self, number: int) -> list[Fragments]:
+        if number < len(sections := self._pages.sections) and sections[number].is_folded:
+            return self._renderer.fragments(sections[number].cell, get_app().output.get_size()[1])
+        return self._rows(number)
+
+    def _has(self, row: Fragments) -> bool:
+        return self._searched.lower() in fragment_list_to_text(row).lower()
+
+
+class Overlays:
+    """Shows overlays; a terminal that cannot have them gets their text printed."""
+
+    def __init__(self, surface: Surface, renderer: Renderer) -> None:
+        self._surface = surface
+        self._renderer = renderer
+
+    @property
+    def renderer(self) -> Renderer:
+        """Shows cells whole."""
+        return self._renderer.whole()
+
+    def open(self, pages: Pages) -> None:
+        """Show it beside what else goes on."""
+        self._surface.start(self.show(pages))
+
+    async def show(
+        self, pages: Pages, further: tuple[str, str, Callable[[], None]] | None = None
+    ) -> None:
+        """Show it until the user leaves it."""
+        screen, renderer = self._surface.screen, self.renderer
+        if screen.theme.dumb:
+            for section in pages.sections:
+                text = renderer.text(section.cell, screen.width)
+                screen.print(f"\n{text}" if section.space else text)
+            return
+        overlay = Overlay(pages, renderer, self._surface.status.working, further)
+        await self._surface.panels.show(overlay)
+        # What has been read is read: its keys are not for what comes next.
+        await asyncio.sleep(0)

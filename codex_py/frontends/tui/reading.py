@@ -1,0 +1,37 @@
+"""A conversation in the overlay: all of it, and what happens while it is read."""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from codex_py.frontends.tui.overlay import Pages
+from codex_py.frontends.tui.render import Renderer
+from codex_py.frontends.tui.transcript import Transcript
+from codex_py.protocol import event_items, events
+
+
+def conversation_pages(
+    title: str,
+    items: Sequence[event_items.ThreadItem],
+    under_way: Sequence[events.Event],
+    renderer: Renderer,
+    *,
+    show_reasoning: bool = True,
+) -> tuple[Pages, Transcript]:
+    """The pages of what was said, and an `EventSink` that adds what is said from now on."""
+    pages = Pages(title, at_end=True)
+    transcript = Transcript(renderer, pages.add, show_reasoning=show_reasoning)
+    transcript.replay(items)
+    for event in under_way:
+        transcript(event)
+    pages.live = transcript.live
+    return pages, transcript
+
+
+@contextmanager
+def listening(readers: list[Transcript], reader: Transcript) -> Generator[None]:
+    """Have it told of events, as long as the context lasts."""
+    readers.append(reader)
+    try:
+        yield
+    finally:
+        readers.remove(reader)

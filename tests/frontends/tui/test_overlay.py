@@ -1,0 +1,233 @@
+"""The overlay: the whole conversation, and other long texts, over what is on the screen."""
+
+import os
+import re
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from codex_py.testing import (
+    Pause,
+    ev_completed,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_message,
+    ev_reasoning,
+)
+from codex_py.testing.events import Event
+from tests.e2e.test_review import git
+from tests.frontends.tui.terminals import IDLE, Start, leave
+from tests.frontends.tui.test_approval import QUESTION, asks, says
+from tests.frontends.tui.test_lifecycle import assert_is_restored
+from tests.support.program import Workplace
+from tests.support.pty_program import PtyProgram
+from tests.support.server import ScriptedServer
+from tests.support.snapshots import check_snapshot
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+ENTERED = b"\x1b[?1049h"
+FREE = ("-s", "danger-full-access")
+PATCH = "\n".join(
+    [
+        "*** Begin Patch",
+        *("*** Add File: a.py", *(f"+print({n})" for n in range(40))),
+        *("*** Add File: b.py", *(f"+other({n})" for n in range(40))),
+        "*** End Patch",
+    ]
+)
+WORK: list[list[Event]] = [
+    [
+        *ev_reasoning("**Looking around**\n\nFirst I want to see what there is."),
+        *ev_function_call("call_1", "exec_command", {"cmd": "seq 100 130"}),
+        ev_completed(),
+    ],
+    [*ev_custom_tool_call("call_2", "apply_patch", PATCH), ev_completed()],
+    says("It is **done**."),
+]
+
+
+def opened(program: PtyProgram) -> None:
+    program.wait_until(lambda: program.is_covered)
+    program.wait_for("Esc leaves")
+
+
+def closed(program: PtyProgram) -> None:
+    program.wait_until(lambda: not program.is_covered)
+    program.wait_for(IDLE)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140])
+def test_all_of_a_conversation_can_be_read(start: Start, columns: int) -> None:
+    with ScriptedServer(WORK) as server:
+        program = start(server, *FREE, "Do it.", columns=columns, rows=30)
+        program.wait_for("It is done.")
+        program.wait_for("Worked for")
+        # In the scrollback, long ones are folded, and say what shows them.
+        shown = "\n".join(program.scrollback)
+        assert "120" not in shown
+        assert "print(39)" not in shown
+        assert "lines (Ctrl-T)" in shown
+        program.press("c-t")
+        opened(program)
+        program.wait_for("It is done.")
+        program.press("home")
+        program.wait_for("First I want to see what there is.")
+        program.settle()
+        shown = re.sub(r"\b[\d.]+m?s\b", "0s", program.text) + "\n"
+        check_snapshot(SNAPSHOTS / f"overlay_{columns}.txt", shown)
+        program.type("/")
+        program.type("other(38)")
+        program.press("enter")
+        program.wait_for("+other(38)")
+        program.press("esc")
+        closed(program)
+        program.wait_for("It is done.")
+
+
+def test_search_goes_on_and_around_and_unfolds(start: Start) -> None:
+    with ScriptedServer(WORK) as server:
+        program = start(server, *FREE, "Do it.")
+        program.wait_for("Worked for")
+        program.press("c-t")
+        opened(program)
+        program.press("home")
+        program.type("f")
+        program.wait_for("lines (Enter)")
+        assert "110" not in program.text
+        program.type("/11")
+        program.press("enter")
+        program.wait_until(lambda: "    110" in program.lines, what="the first one")
+        program.type("n")
+        program.wait_until(lambda: "    111" in program.lines, what="the next one")
+        program.type("NN")
+        program.wait_until(lambda: "print(11)" in program.text or "other(11)" in program.text)
+        program.type("/nowhere")
+        program.press("backspace", "enter")
+        program.settle()
+        program.type("q")
+        closed(program)
+
+
+def test_prompts_are_jumped_between_and_answers_folded(start: Start) -> None:
+    long = "\n\n".join(f"Line {n}." for n in range(60))
+    with ScriptedServer([says(long), says(f"{long}\n\nEnd."), says("x")]) as server:
+        program = start(server, "First prompt", rows=20)
+        program.wait_for("Worked for")
+        program.type("Second prompt\r")
+        program.wait_for("End.")
+        program.press("c-t")
+        opened(program)
+        program.type("[")
+        program.wait_until(lambda: "Second prompt" in program.lines[2])
+        program.type("[")
+        program.wait_until(lambda: "First prompt" in program.lines[1])
+        program.type("]")
+        program.wait_until(lambda: "Second prompt" in program.lines[2])
+        program.type("]")
+        program.wait_for("End.")
+        # What is typed is no prompt.
+        program.type("hello")
+        program.press("esc")
+        closed(program)
+        assert len(server.requests) == 2
+
+
+def test_it_grows_while_it_is_read_and_tells_of_a_question(start: Start) -> None:
+    rest = threading.Event()
+    answer = ev_message("The beginning. And the end.", pieces=2)
+    replies = [[*answer[:3], Pause(rest), *answer[3:], *asks("touch x")], says("Well.")]
+    with ScriptedServer(replies) as server:
+        program = start(server, "Do it.")
+        program.wait_for("The beginning.")
+        program.press("c-t")
+        program.wait_until(lambda: program.is_covered)
+        program.wait_for("The conversation")
+        rest.set()
+        program.wait_for("And the end.")
+        program.wait_for("1 question waits")
+        assert program.is_covered
+        program.press("esc")
+        program.wait_for(QUESTION)
+        assert "And the end." in "\n".join(program.scrollback)
+        program.type("n")
+        program.wait_for("Conversation interrupted")
+
+
+def test_a_new_size_and_a_low_screen(start: Start) -> None:
+    with ScriptedServer(WORK) as server:
+        program = start(server, *FREE, "Do it.")
+        program.wait_for("Worked for")
+        program.press("c-t")
+        opened(program)
+        for columns, rows in ((30, 5), (20, 4), (120, 40), (80, 24)):
+            program.resize(columns, rows)
+            program.settle(0.3)
+            program.press("home")
+            program.wait_for("Do it.")
+            assert all(len(line) <= columns for line in program.lines)
+        program.press("esc")
+        closed(program)
+        leave(program)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_brings_back_the_screen(start: Start, number: signal.Signals) -> None:
+    with ScriptedServer(WORK) as server:
+        program = start(server, *FREE, "Do it.")
+        program.wait_for("Worked for")
+        program.press("c-t")
+        opened(program)
+        program.process.send_signal(number)
+        program.wait()
+        assert not program.is_covered
+        assert_is_restored(program)
+
+
+def test_a_terminal_without_an_overlay_gets_the_text(start: Start) -> None:
+    with ScriptedServer(WORK) as server:
+        program = start(server, *FREE, "Do it.", TERM="dumb")
+        program.wait_for("It is done.")
+        program.wait_until(lambda: "Worked for" in program.text)
+        program.type("/transcript\r")
+        program.wait_until(lambda: "other(39)" in "\n".join(program.scrollback))
+        assert ENTERED not in program.raw
+
+
+def test_the_changes_of_the_folder_are_shown_by_files(start: Start, place: Workplace) -> None:
+    git(place.cwd, "init", "-q", "-b", "main")
+    git(place.cwd, "commit", "-q", "--allow-empty", "-m", "The first one")
+    for name in ("a", "b"):
+        (place.cwd / f"{name}.txt").write_text(f"new {name}\n" * 30, encoding="utf-8")
+    with ScriptedServer([]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type("/diff\r")
+        opened(program)
+        program.type("f")
+        program.wait_for("b.txt")
+        program.press("esc")
+        closed(program)
+
+
+def test_the_output_of_a_running_command_is_followed(start: Start, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    command = f"seq 100; echo rea''dy; cat {go}; echo the end"
+    call = ev_function_call("call_1", "exec_command", {"cmd": command, "yield_time_ms": 30_000})
+    with ScriptedServer([[*call, ev_completed()], says("Well.")]) as server:
+        program = start(server, *FREE, "Do it.")
+        program.wait_for("ready")
+        program.type("/ps\r")
+        program.wait_for("Enter picks")
+        program.press("enter")
+        program.wait_until(lambda: program.is_covered)
+        program.wait_for("ready")
+        program.press("home")
+        program.wait_until(lambda: program.lines[1].strip() == "1")
+        program.press("end")
+        go.write_text("more\n", encoding="utf-8")
+        program.wait_for("more")
+        program.press("esc")
+        program.wait_for("Well.")
