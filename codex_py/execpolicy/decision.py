@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from codex_py.execpolicy import git
+from codex_py.execpolicy.known_prefixes import is_local_install
 from codex_py.execpolicy.place import BY_NAME, Place
 from codex_py.execpolicy.safety import is_system_program
 from codex_py.execpolicy.script import all_commands, plain_commands
@@ -173,8 +174,9 @@ def _may_leave_sandbox(command: Command, matches: Sequence[MatchedRule], place: 
         for part in parts:
             if place.program(part[0]) is None:
                 return False
-            if program_name(part) == "git" and git.is_held_back(
-                part, covered if part is command else 0, place
+            own = covered if part is command else 0
+            if is_local_install(part, own) or (
+                program_name(part) == "git" and git.is_held_back(part, own, place)
             ):
                 return False
             # `git` without its first options is the same program, which was checked.

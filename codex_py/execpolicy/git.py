@@ -45,6 +45,7 @@ _RUNNERS: Final = frozenset(
 """Subcommands whose other words may be programs, or are stored as the address of a repository."""
 _CONTACTS: Final = frozenset(("clone", "fetch", "ls-remote", "pull", "push"))
 """Subcommands whose first word may be another repository: its hooks run, and its configuration is read."""
+_HOOKS = re.compile(r'^[^#;\n]*\bhookspath\s*=[ \t]*"?([^"#;\n]*)', re.IGNORECASE | re.MULTILINE)
 _ADDRESS = re.compile(r"[a-z+]+://|[^/:~]+:(?!:)")
 """Of a repository on another machine, as a URL or for ssh."""
 
@@ -62,6 +63,7 @@ def is_held_back(command: Command, covered: int, place: Place) -> bool:
         or (subcommand in _CONTACTS and _contacts_local(command, start + 1, covered, place))
         or _can_be_another(place.cwd, place)
         or not _is_safe_repository(place.cwd, place)
+        or _can_change_hooks(place)
     )
 
 
@@ -115,6 +117,24 @@ def _is_remote(name: str, cwd: Path) -> bool:
         return f'[remote "{name}"]'.encode() in _read(folder / "config")
     except (OSError, ValueError):
         return False
+
+
+def _can_change_hooks(place: Place) -> bool:
+    """True if git is configured to run hooks in a folder that the model can change, such as `.husky`.
+
+    Files that these include are not read.
+    """
+    dot_git = find_dot_git(place.cwd) or place.cwd / ".git"
+    home = Path((place.environment or {}).get("HOME") or "/")
+    try:
+        own = git_folder(dot_git)
+        folders = [common_folder(own) / "config", own / "config.worktree"]
+        configs = [*folders, home / ".gitconfig", home / ".config/git/config"]
+        texts = [os.fsdecode(_read(path)) for path in configs if path.exists()]
+    except (OSError, ValueError):
+        return True
+    named = (value.strip() for text in texts for value in _HOOKS.findall(text))
+    return any(place.can_change(dot_git.parent / _expanded(value)) for value in named if value)
 
 
 def _expanded(path: str) -> str:

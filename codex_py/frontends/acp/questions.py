@@ -1,5 +1,6 @@
 """Questions about calls, of MCP servers and of the model, for the user of the client."""
 
+import shlex
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -100,6 +101,6 @@ def _options(request: ApprovalRequest) -> list[tuple[ReviewDecision, str, str]]:
     if request.can_last:
         rows.append((_FOR_SESSION, "Allow, and do not ask again in this session", "allow_always"))
     if request.prefix is not None:
-        words = printable(" ".join(request.prefix))[:100]
+        words = printable(shlex.join(request.prefix))
         rows.append((_WITH_RULE, f"Always allow what starts with `{words}`", "allow_always"))
     return [*rows, (_NO, "Reject", "reject_once")]

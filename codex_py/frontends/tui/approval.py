@@ -1,10 +1,12 @@
 """Asks the user whether a call may run."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from prompt_toolkit.formatted_text import fragment_list_to_text
+from prompt_toolkit.utils import get_cwidth
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -38,6 +40,7 @@ _LEAST_REASON_ROWS: Final = 2
 _LEAST_BODY_ROWS: Final = 3
 _ROOMY: Final = 7
 """Rows. With fewer there are no empty ones."""
+_BESIDE_LABEL: Final = len("> 1. ") + len(" (p)")
 _MANY_ROWS: Final = 10_000
 _MOST_PATCH: Final = 60
 """Rows. There is no screen for more of a question."""
@@ -77,7 +80,7 @@ class TerminalApprover:
                 return Review(ReviewDecision.DENIED, said or None)
 
     def _choice(self, request: ApprovalRequest) -> Choice[_Answer]:
-        theme, options = self._screen.theme, _options(request)
+        theme, options = self._screen.theme, _options(request, self._screen.width)
         return Choice(
             lambda room: self._question(request, room),
             options,
@@ -199,16 +202,20 @@ def _said_yes(request: ApprovalRequest, answer: ReviewDecision, own_shell: str) 
     return f"You approved {what}{for_good}"
 
 
-def _options(request: ApprovalRequest) -> list[Option[_Answer]]:
+def _options(request: ApprovalRequest, columns: int) -> list[Option[_Answer]]:
     session = f"Yes, and do not ask again for {_KINDS[request.kind][1]} in this session"
     options = [Option[_Answer]("Yes, proceed", ReviewDecision.APPROVED, "y")]
     if request.can_last:
         answer = ReviewDecision.APPROVED_FOR_SESSION
         options.append(Option[_Answer](session, answer, "a", lasts=True))
     if request.prefix is not None:
-        words = printable(" ".join(request.prefix))[:100]
+        words = printable(shlex.join(request.prefix))
         label = f"Yes, and do not ask again for commands that start with `{words}`"
-        options.append(Option[_Answer](label, ReviewDecision.APPROVED_WITH_RULE, "p", lasts=True))
+        short = f"Yes, always: `{words}`"
+        # Nobody should agree to words that are cut.
+        if get_cwidth(short) <= columns - _BESIDE_LABEL:
+            answer = ReviewDecision.APPROVED_WITH_RULE
+            options.append(Option[_Answer](label, answer, "p", short=short, lasts=True))
     options += [
         Option[_Answer]("No, and say what to do instead", None, "f"),
         Option[_Answer]("No, and stop here", ReviewDecision.ABORT, "n"),

@@ -30,6 +30,8 @@ class Option(Generic[T]):
     """A single key that takes it at once, in a question."""
     note: str | Callable[[], str] = ""
     """Stands behind the label, dimmed. A function is asked each time it is drawn."""
+    short: str = ""
+    """Stands for a label that would be cut."""
     lasts: bool = False
     """It answers more than this question."""
 
@@ -70,7 +72,8 @@ def row_of(option: Option[Any], is_selected: bool, columns: int | None = None) -
     label, key = option.label, f" ({option.key})" if option.key else ""
     note = f"  {told}" if (told := option.told) else ""
     if columns is not None:
-        label = both_ends(label, columns - len(key))
+        if get_cwidth(label + key) > columns:
+            label = both_ends(option.short or label, columns - len(key))
         left = columns - get_cwidth(label + key) - 2
         note = f"  {fit(told, left)}" if told and left > _LEAST_NOTE else ""
     return [("bold" if is_selected else "", label + key), ("class:quiet", note)]

@@ -31,6 +31,7 @@ from codex_py.tools.shell.permission import (
     allowing,
     decide,
     is_approved,
+    offered_known_prefix,
     reasons_outside,
 )
 from codex_py.tools.shell.quoting import quote_argv
@@ -124,7 +125,8 @@ class Orchestrator:
         if is_approved(outside, context.approvals.granted, place):
             return True
         reason = "; ".join([*reasons_outside(call, place), _AGAIN])
-        request = ApprovalRequest("command", quote_argv(call.argv), call.cwd, reason)
+        prefix = offered_known_prefix(call, self.rules, place)
+        request = ApprovalRequest("command", quote_argv(call.argv), call.cwd, reason, prefix)
         try:
             async with context.approvals.asking:
                 await self._ask(request, outside, context, _NOT_AGAIN)

@@ -4,9 +4,11 @@ If a rule forbids the command, it is refused; if a rule allows it, it runs outsi
 be causes to ask: a rule says so, the command is dangerous, it wants to leave the sandbox, or it is not read-only and
 the policy is `untrusted`. Without a cause it runs in the sandbox. With one the user is asked, or the command is
 refused if the policy does not allow that kind of question. The model may propose a rule: the first words of commands,
-which the user is asked to allow permanently. Source of the texts for the model: Codex 0.169.
+which the user is asked to allow permanently; where it does not, some are known. Source
+of the texts for the model: Codex 0.169.
 """
 
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Final, Literal, TypeAlias
 
 from codex_py.errors import CallRefused
 from codex_py.execpolicy.decision import Decision, PrefixRule, RuleMatch, Rules
+from codex_py.execpolicy.known_prefixes import known_prefix
 from codex_py.execpolicy.place import BY_NAME, Place
 from codex_py.execpolicy.safety import FORCED_RM, dangerous, is_known_safe
 from codex_py.execpolicy.script import all_commands, plain_commands
@@ -36,6 +39,7 @@ _NEVER_ESCALATES = (
 )
 _TYPED = "the model can type into it without asking again"
 _MAX_NAMED = 3
+_MAX_PREFIX = 100
 _RULE_ASKS = "approval required by policy, but AskForApproval is set to Never"
 _DANGEROUS = "rm -f style commands are not permitted. Use a safer approach"
 _UNREAD = "it is too long or too deeply nested to be checked for `rm -f`. Use a shorter script"
@@ -152,7 +156,10 @@ def decide(
         return Run(sandboxed)
     warnings = [] if sandboxed else reasons_outside(call, place)
     reasons = [*warnings, *(cause.reason for cause in causes if cause.reason is not None)]
-    prefix = None if danger else offered_prefix(call.argv, call.prefix_rule, rules, place)
+    prefix = None
+    if not danger:
+        proposed = offered_prefix(call.argv, call.prefix_rule, rules, place)
+        prefix = proposed or (offered_known_prefix(call, rules, place) if call.escalated else None)
     request = ApprovalRequest(
         "command",
         quote_argv(call.argv),
@@ -228,10 +235,11 @@ def offered_prefix(
 ) -> tuple[str, ...] | None:
     """The words if the user may be offered a rule of them, else None.
 
-    The rule has to be narrow and, with the existing rules, allow every command of this call; and the model must not be
-    able to change a program or script among the words.
+    The rule has to be narrow, short enough to be read, and, with the existing rules, allow every command of this call;
+    and the model must not be able to change a program or script among the words.
     """
-    if not words or not all(word.isprintable() for word in words) or _is_broad(words):
+    shows = all(word.isprintable() for word in words) and len(shlex.join(words)) <= _MAX_PREFIX
+    if not words or not shows or _is_broad(words):
         return None
     match = allowing(rules, words).decide(argv, place)
     files = (place.cwd / word for word in words)
@@ -240,6 +248,11 @@ def offered_prefix(
     if match is None or match.decision is not Decision.ALLOW:
         return None
     return words if any(rule.prefix == words for rule in match.matched) else None
+
+
+def offered_known_prefix(call: CommandCall, rules: Rules, place: Place) -> tuple[str, ...] | None:
+    """The prefix of which the user may be offered a rule, if the model has proposed none."""
+    return offered_prefix(call.argv, known_prefix(call.argv, place), rules, place)
 
 
 def allowing(rules: Rules, prefix: Sequence[str]) -> Rules:

@@ -111,6 +111,41 @@ def test_a_yes_with_a_rule_is_written_down(start: Start, place: Workplace) -> No
     assert 'pattern=["touch"]' in rules
 
 
+@pytest.mark.parametrize(
+    ("columns", "rows", "label"),
+    [
+        (60, 24, "commands that start with"),
+        (80, 24, "commands that start with `df`"),
+        (140, 45, "commands that start with `df`"),
+        (40, 10, "Yes, always: `df`"),
+    ],
+)
+def test_a_known_prefix_is_offered_and_shown_in_full(
+    start: Start, place: Workplace, columns: int, rows: int, label: str
+) -> None:
+    with ScriptedServer([asks("df ."), says("Done."), asks("df /"), says("Well.")]) as server:
+        program = start(server, "Look.", columns=columns, rows=rows)
+        program.wait_for(label)
+        program.type("p")
+        program.wait_for("Done.")
+        program.type("Again.")
+        program.press("enter")
+        program.wait_for("Well.")
+        assert "You approved" not in program.text.partition("Again.")[2]
+        leave(program)
+    rules = (place.home / "rules" / "default.rules").read_text(encoding="utf-8")
+    assert rules == 'prefix_rule(pattern=["df"], decision="allow")\n'
+
+
+def test_a_prefix_that_does_not_fit_is_not_offered(start: Start) -> None:
+    words = ["touch", "a" * 30]
+    with ScriptedServer([asks(" ".join(words), prefix_rule=words)]) as server:
+        program = start(server, "Make it.", columns=40)
+        program.wait_for("No, and stop here (n)")
+        assert "(a)" in program.text
+        assert "(p)" not in program.text
+
+
 def test_a_shell_of_the_workspace_is_shown_and_so_is_another_folder(
     start: Start, place: Workplace
 ) -> None:
