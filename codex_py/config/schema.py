@@ -15,6 +15,7 @@ from codex_py.config.tables import (
     MCP_SERVER,
     MEMORIES,
     MODEL_PROVIDER,
+    OTEL,
     PERMISSION_PROFILE,
     PRICES,
     REASONING_EFFORT,
@@ -208,6 +209,7 @@ KEYS: Final[Table] = {
         "max_diff_lines": "count",
         "fail_on": [("denied", "tool", "sandbox")],
     },
+    "otel": Setting(OTEL, project=False),
     # Accepted, and mostly of no effect here.
     "allow_symlinked_codex_home": unused("boolean", False),
     "include_apps_instructions": unused("boolean", False),
@@ -237,14 +239,6 @@ KEYS: Final[Table] = {
     "cli_auth_credentials_store": unused(("file", "keyring", "auto", "ephemeral"), "file"),
     "forced_login_method": ("chatgpt", "api"),
     "forced_chatgpt_workspace_id": unused(AnyOf(("string", ["string"]))),
-    "otel": unused(
-        {
-            "environment": "string",
-            "log_user_prompt": "boolean",
-            **alike("any", "exporter trace_exporter metrics_exporter *"),
-        },
-        project=False,
-    ),
     "memories": unused(MEMORIES),
     "profile": Setting("string", project=False),
     "profiles": Setting("table", project=False),

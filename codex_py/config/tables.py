@@ -154,6 +154,27 @@ PERMISSION_PROFILE: Final[Table] = {
     "*": "any",
 }
 
+_EXPORTER: Final[Kind] = AnyOf(
+    (
+        ("none", "statsig"),
+        {
+            "otlp-http": {
+                "endpoint": "string",
+                "protocol": ("binary", "json"),
+                "headers": {"*": "secret"},
+                "tls": alike("path", "ca-certificate client-certificate client-private-key"),
+            },
+            "*": "any",
+        },
+    )
+)
+OTEL: Final[Table] = {
+    "environment": "string",
+    **alike("boolean", "log_user_prompt log_tool_output"),
+    **alike(_EXPORTER, "exporter trace_exporter metrics_exporter"),
+    "*": unused("any"),
+}
+
 HOOKS: Final[Kind] = [
     {
         "matcher": "string",

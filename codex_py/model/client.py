@@ -92,7 +92,10 @@ class HttpModelClient:
             "POST",
             self._url,
             content=self._wire.body(prompt),
-            headers=self._headers,
+            headers=[
+                *self._headers,
+                *((k.encode(), v.encode()) for k, v in prompt.headers.items()),
+            ],
             timeout=self._timeout,
             extensions={SENT: self._sent},
         )

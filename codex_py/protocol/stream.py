@@ -81,6 +81,8 @@ class Prompt:
     max_output_tokens: int | None = None
     """Limit on the output, reasoning included; None: the provider's own."""
     abilities: Abilities = field(default_factory=Abilities)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of this request alone."""
 
     @property
     def estimated_tokens(self) -> int:

@@ -5,11 +5,11 @@ def test_all_settings_without_effect_are_told_in_one_line(place: Place):
     place.user(
         'log_dir = "m"\nfeatures.memories = true\nagents.job_max_runtime_seconds = 2\n'
         'agents.default_subagent_model = "m"\n'
-        "[mcp_servers.s]\ncommand = 'x'\ntools.t.output_token_limit = 5\n[otel]\nexporter = 'none'\n"
+        "[mcp_servers.s]\ncommand = 'x'\ntools.t.output_token_limit = 5\n[otel]\nother = 1\n"
     )
     assert place.load().warnings == (
         "These settings have no effect in this version: agents.job_max_runtime_seconds, features.memories,"
-        " log_dir, mcp_servers.s.tools.t.output_token_limit, otel.",
+        " log_dir, mcp_servers.s.tools.t.output_token_limit, otel.other.",
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from codex_py.app.features.otel.settings import has_exporter
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.definition_folders import skill_folders
@@ -55,7 +56,11 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], str]] = (
         "codex_py.app.features.denied_files:DeniedFiles",
     ),
     (lambda setup: "log_file" in setup.config.values, "codex_py.app.features.debug_log:DebugLog"),
-    # Around all others: it sees each call from its start to its end.
+    # Around all others, as is the next: they see each call from its start to its end.
+    (
+        lambda setup: has_exporter(setup.config.values.get("otel", {})),
+        "codex_py.app.features.otel.spans:Telemetry",
+    ),
     (lambda setup: setup.options.suspension, "codex_py.app.features.suspension:SuspendedApprovals"),
     # Around all that may change files.
     (

@@ -1,0 +1,153 @@
+"""The SDK of OpenTelemetry with its OTLP/HTTP exporters, and an end that takes a second at most."""
+
+# pyright: basic, reportMissingImports=false
+# The packages are those of an extra, and are absent where it is not installed.
+
+import asyncio
+import json
+from base64 import b64decode
+from collections.abc import Mapping
+from contextlib import suppress
+from logging import NullHandler, getLogger
+from threading import Thread
+from typing import Any, Final
+
+import requests
+from google.protobuf.json_format import MessageToDict
+from opentelemetry.exporter.otlp.proto.http import Compression
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+from codex_py.app.features.otel.settings import Exporter
+from codex_py.protocol.addresses import shown_url
+
+_END_S: Final = 1.0
+"""How long the end of a session waits for its exporters, all together."""
+_IDS: Final = ("traceId", "spanId", "parentSpanId")
+
+
+class Exports:
+    """The providers of a session, none of which is the global one of the process."""
+
+    def __init__(self, exporters: Mapping[str, Exporter], resource: Mapping[str, str]) -> None:
+        # Failures are told by `failure`; nothing is printed.
+        getLogger("opentelemetry").addHandler(NullHandler())
+        self._posts: list[_Post] = []
+        about: Any = {"resource": Resource.create(dict(resource)), "shutdown_on_exit": False}
+        self.traces, self.logs = TracerProvider(**about), LoggerProvider(**about)
+        readers = []
+        for signal, exporter in exporters.items():
+            match signal:
+                case "traces":
+                    spans = self._made(OTLPSpanExporter, exporter, ExportTraceServiceRequest)
+                    self.traces.add_span_processor(BatchSpanProcessor(spans))
+                case "logs":
+                    records = self._made(OTLPLogExporter, exporter, ExportLogsServiceRequest)
+                    self.logs.add_log_record_processor(BatchLogRecordProcessor(records))
+                case _:
+                    values = self._made(OTLPMetricExporter, exporter, ExportMetricsServiceRequest)
+                    readers.append(PeriodicExportingMetricReader(values))
+        self.metrics = MeterProvider(readers, **about)
+
+    @property
+    def failure(self) -> str | None:
+        """Why the last export failed; None if none did."""
+        return next((post.failure for post in self._posts if post.failure), None)
+
+    async def aclose(self) -> None:
+        """Export what is left. An exporter that does not answer in time is left behind."""
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        providers = [self.traces, self.logs, self.metrics]
+        for post in self._posts:
+            post.is_last = True
+
+        def shut_down(provider: Any) -> None:
+            provider.shutdown()
+            providers.remove(provider)
+            if not providers:
+                with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+                    loop.call_soon_threadsafe(ended.set)
+
+        for provider in [*providers]:
+            # The program ends without waiting for threads of this kind.
+            Thread(target=shut_down, args=(provider,), daemon=True).start()
+        try:
+            async with asyncio.timeout(_END_S):
+                await ended.wait()
+        except TimeoutError:
+            for post in self._posts:
+                post.failure = post.failure or post.pending
+
+    def _made(self, make: Any, exporter: Exporter, message: Any) -> Any:
+        post = _Post(message if exporter.is_json else None)
+        self._posts.append(post)
+        return make(
+            endpoint=exporter.endpoint,
+            headers=dict(exporter.headers),
+            compression=Compression.NoCompression,
+            session=post,
+            **exporter.certificates,
+        )
+
+
+class _Post(requests.Session):
+    """Sends what an exporter has encoded, as JSON if `message` is given: its type."""
+
+    def __init__(self, message: Any) -> None:
+        super().__init__()
+        self._message = message
+        self.failure: str | None = None
+        """Of the last request; `pending` while it is under way."""
+        self.pending: str | None = None
+        self.is_last = False
+
+    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
+        url = shown_url(request.url or "")
+        self.pending = f"{url} does not answer"
+        if self._message is not None:
+            data = MessageToDict(
+                self._message.FromString(request.body), use_integers_for_enums=True
+            )
+            headers = {**request.headers, "Content-Type": "application/json"}
+            request.prepare_headers({k: v for k, v in headers.items() if k != "Content-Length"})
+            request.prepare_body(json.dumps(_with_hex_ids(data)).encode(), None)
+        try:
+            response = super().send(request, **options)
+        except requests.RequestException as error:
+            self.failure = f"{url} cannot be reached ({type(error).__name__})"
+            if self.is_last:
+                # Any other error than of a connection is not tried again.
+                raise InterruptedError(self.failure) from error
+            raise
+        finally:
+            self.pending = None
+        ok = 200 <= response.status_code < 300
+        self.failure = None if ok else f"{url} answers with status {response.status_code}"
+        return response
+
+
+def _with_hex_ids(value: Any) -> Any:
+    """JSON of OTLP has ids in hexadecimal, where Protobuf's has Base64.
+
+    See https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding.
+    """
+    match value:
+        case dict():
+            return {
+                k: b64decode(v).hex() if k in _IDS else _with_hex_ids(v) for k, v in value.items()
+            }
+        case list():
+            return [_with_hex_ids(each) for each in value]
+        case _:
+            return value

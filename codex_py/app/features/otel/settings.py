@@ -1,0 +1,72 @@
+"""`[otel]`: which collectors of OpenTelemetry are told what sessions do. LIGHT.
+
+An exporter is contacted only if the user or the administrator names it: no project sets a key of `[otel]`.
+"""
+
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from typing import Any, Final
+
+from codex_py.app.options import SessionSetup
+from codex_py.errors import ConfigError
+from codex_py.protocol.frozen import frozen
+from codex_py.version import DISTRIBUTION
+
+_SIGNALS: Final = {"exporter": "logs", "trace_exporter": "traces", "metrics_exporter": "metrics"}
+_PACKAGES: Final = ("requests", "google", "google.protobuf", "opentelemetry", "opentelemetry.sdk")
+_TLS: Final = {
+    "ca-certificate": "certificate_file",
+    "client-certificate": "client_certificate_file",
+    "client-private-key": "client_key_file",
+}
+"""Keys of Codex, and parameters of the exporters."""
+
+
+@frozen
+class Exporter:
+    """Where one kind of signal goes."""
+
+    endpoint: str
+    """Used as it stands."""
+    is_json: bool
+    headers: Mapping[str, str]
+    certificates: Mapping[str, str]
+    """Paths, by parameter of the exporters of the SDK."""
+
+
+def has_exporter(settings: Mapping[str, Any]) -> bool:
+    """True if `[otel]` asks for an export.
+
+    Raises:
+        ConfigError: the packages of the extra are not installed.
+    """
+    if all(settings.get(key, "none") == "none" for key in _SIGNALS):
+        return False
+    if any(find_spec(package) is None for package in _PACKAGES):
+        text = f"`[otel]` needs OpenTelemetry: pip install '{DISTRIBUTION}[otel]'"
+        raise ConfigError(text, key=("otel",))
+    return True
+
+
+def exporters_of(setup: SessionSetup) -> Iterator[tuple[str, Exporter]]:
+    """The exporters by the kind of signal.
+
+    Raises:
+        ConfigError: one of them cannot be used.
+    """
+    for key, signal in _SIGNALS.items():
+        match setup.config.values["otel"].get(key, "none"):
+            case "none":
+                pass
+            case "statsig":
+                setup.warn(
+                    f"otel.{key}: nothing is exported: `statsig` is a service of Codex's own."
+                )
+            case {"otlp-http": {"endpoint": endpoint, "protocol": protocol, **more}}:
+                tls = more.get("tls", {})
+                certificates = {_TLS[name]: path for name, path in tls.items()}
+                is_json = protocol == "json"
+                yield signal, Exporter(endpoint, is_json, more.get("headers", {}), certificates)
+            case _:
+                text = "only `otlp-http` is supported, with an `endpoint` and a `protocol`"
+                raise ConfigError(f"`otel.{key}`: {text}", key=("otel", key))

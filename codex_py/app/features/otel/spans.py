@@ -1,0 +1,328 @@
+"""What OpenTelemetry is told of a session: spans, metrics and events, with the GenAI conventions' names.
+
+See https://opentelemetry.io/docs/specs/semconv/gen-ai/. Events have the names and attributes that Codex gives them. No
+text of a prompt, of a call or of an output is told unless the user asks for it.
+"""
+
+import time
+from asyncio import CancelledError
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from opentelemetry import context, trace
+from opentelemetry._logs import LogRecord, SeverityNumber
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from codex_py.app.features.otel.export import Exports
+from codex_py.app.features.otel.settings import exporters_of
+from codex_py.app.features.recovery import Recovery
+from codex_py.app.options import SessionSetup
+from codex_py.errors import CodexError
+from codex_py.protocol.approval import ApprovalRequest, Approver, Review, approval_data, as_review
+from codex_py.protocol.dispatch import Dispatch, ToolUse
+from codex_py.protocol.events import Event, TurnCompleted, TurnFailed
+from codex_py.protocol.extension import Extension, Feature, Thread, TurnStart
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.prompts import Note, UserPrompt
+from codex_py.protocol.stream import Completed, ModelStream, Prompt, ResponseEvent, Usage
+from codex_py.protocol.tools import ToolOutput
+from codex_py.version import __version__
+
+_NAME: Final = "codex-py"
+_W3C: Final = TraceContextTextMapPropagator()
+_SECONDS: Final = (
+    0.01,
+    0.02,
+    0.04,
+    0.08,
+    0.16,
+    0.32,
+    0.64,
+    1.28,
+    2.56,
+    5.12,
+    10.24,
+    20.48,
+    40.96,
+    81.92,
+)
+_TOKENS: Final = tuple(4**power for power in range(14))
+"""Bounds of the buckets, as the conventions have them."""
+
+
+class Telemetry:
+    """Tells of a session and of its subagents.
+
+    Raises:
+        ConfigError: an exporter cannot be used.
+    """
+
+    def __init__(self, setup: SessionSetup) -> None:
+        settings: Mapping[str, Any] = setup.config.values["otel"]
+        self.log_prompt: bool = settings.get("log_user_prompt", False)
+        self.log_output: bool = settings.get("log_tool_output", False)
+        about = {"service.name": setup.options.originator, "service.version": __version__}
+        self._exports = Exports(
+            dict(exporters_of(setup)), {**about, "env": settings.get("environment", "dev")}
+        )
+        self.tracer = self._exports.traces.get_tracer(_NAME, __version__)
+        self.logger = self._exports.logs.get_logger(_NAME, __version__)
+        histogram = self._exports.metrics.get_meter(_NAME, __version__).create_histogram
+        self.duration = histogram(
+            "gen_ai.client.operation.duration", "s", explicit_bucket_boundaries_advisory=_SECONDS
+        )
+        self.tokens = histogram(
+            "gen_ai.client.token.usage", "{token}", explicit_bucket_boundaries_advisory=_TOKENS
+        )
+        names = ("traceparent", "tracestate")
+        given = {name: setup.environment.get(name.upper(), "") for name in names}
+        self._outside = _W3C.extract({name: value for name, value in given.items() if value})
+        self._is_told = False
+
+    def for_child(self, setup: SessionSetup) -> Feature:  # noqa: ARG002 - the exporters are shared
+        return self
+
+    def __call__(self, thread: Thread) -> Extension:
+        own = _ThreadTelemetry(self, thread)
+        return Extension(
+            wrap_model=own.wrap_model,
+            wrap_dispatch=own.wrap_dispatch,
+            wrap_approver=own.wrap_approver,
+            before_prompt=own.before_prompt,
+            around_turn=own.around_turn,
+            around_session=lambda: self._around_session(thread, own),
+            sink=own.sink,
+        )
+
+    def parent(self) -> context.Context:
+        """That of the call which started a subagent, or of the caller of the library; else of the environment."""
+        here = context.get_current()
+        return here if trace.get_current_span(here).get_span_context().is_valid else self._outside
+
+    def tell(self, thread: Thread) -> None:
+        """Warn of the first export that failed."""
+        if not self._is_told and (failure := self._exports.failure):
+            self._is_told = True
+            thread.warn(f"OpenTelemetry is not told of all of this session: {failure}.")
+
+    @asynccontextmanager
+    async def _around_session(
+        self, thread: Thread, own: "_ThreadTelemetry"
+    ) -> AsyncGenerator[None]:
+        own.begin()
+        try:
+            yield
+        finally:
+            if thread.parent is None:
+                await self._exports.aclose()
+                self.tell(thread)
+
+
+@frozen
+class _Operation:
+    """Something that takes time, and may fail: a span, and a value of a metric."""
+
+    span: trace.Span
+    attributes: dict[str, Any]
+    """Of the metric."""
+    began: float
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    def fail(self, code: str) -> None:
+        self.attributes["error.type"] = code
+        self.span.set_attribute("error.type", code)
+        self.span.set_status(trace.StatusCode.ERROR)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """`traceparent`, and `tracestate` if there is one, for what is done below the span."""
+        carrier: dict[str, str] = {}
+        _W3C.inject(carrier, trace.set_span_in_context(self.span))
+        return carrier
+
+
+class _ThreadTelemetry:
+    """Tells of one thread."""
+
+    def __init__(self, shared: Telemetry, thread: Thread) -> None:
+        self._shared = shared
+        self._thread = thread
+        self._turn: _Operation | None = None
+
+    def begin(self) -> None:
+        settings = self._thread.settings
+        self._log(
+            "conversation_starts",
+            provider_name=settings.provider,
+            approval_policy=str(approval_data(settings.approval_policy)),
+            sandbox_policy=settings.sandbox_policy.mode,
+        )
+
+    async def before_prompt(self, prompt: UserPrompt) -> list[Note]:
+        text = prompt.text if self._shared.log_prompt else "[REDACTED]"
+        self._log("user_prompt", prompt_length=len(prompt.text), prompt=text)
+        return []
+
+    @asynccontextmanager
+    async def around_turn(self, turn: TurnStart) -> AsyncGenerator[None]:
+        parent = self._thread.parent
+        name = _NAME if parent is None else parent.nickname
+        agent = {"gen_ai.agent.name": name, "gen_ai.agent.id": self._thread.thread_id}
+        above = self._shared.parent()
+        agent["turn.id"] = turn.id
+        self._turn = self._begun("invoke_agent", name, agent, parent=above)
+        token = context.attach(trace.set_span_in_context(self._turn.span, above))
+        try:
+            yield
+        finally:
+            context.detach(token)
+            self._shared.tell(self._thread)
+
+    def sink(self, event: Event) -> None:
+        if self._turn is not None and isinstance(event, TurnCompleted | TurnFailed):
+            if isinstance(event, TurnFailed):
+                self._turn.fail(event.error.code)
+            self._end(self._turn)
+            self._turn = None
+
+    def wrap_model(self, inner: ModelStream) -> ModelStream:
+        @asynccontextmanager
+        async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+            chat = self._begun("chat", self._in_use[1], kind=trace.SpanKind.CLIENT)
+            facts: dict[str, Any] = {}
+            try:
+                with self._ending(chat):
+                    async with inner(replace(prompt, headers=chat.headers)) as events:
+                        yield self._counted(events, chat)
+            except CodexError as error:
+                facts = {"error.type": error.code, "http.response.status_code": error.status}
+                raise
+            finally:
+                self._log("api_request", duration_ms=round(1000 * chat.seconds), **facts)
+
+        return stream
+
+    def wrap_dispatch(self, inner: Dispatch) -> Dispatch:
+        async def dispatch(use: ToolUse) -> ToolOutput:
+            name, call = use.tool.name, use.call
+            tool = {"gen_ai.tool.name": name, "gen_ai.tool.call.id": call.call_id}
+            running = self._begun("execute_tool", name, tool)
+            with self._ending(running), trace.use_span(running.span, record_exception=False):
+                above = {name.upper(): value for name, value in running.headers.items()}
+                environment = {**use.context.environment, **above}
+                inside = replace(use.context, environment=environment)
+                output = await inner(replace(use, context=inside))
+                if output.error_code or not output.success:
+                    running.fail(output.error_code or "tool_error")
+                asked = self._shared.log_output
+                content = {"arguments": str(call.payload), "output": output.text} if asked else {}
+                facts = {"tool_name": name, "call_id": call.call_id, "success": output.success}
+                self._log(
+                    "tool_result", duration_ms=round(1000 * running.seconds), **facts, **content
+                )
+            return output
+
+        return dispatch
+
+    def wrap_approver(self, inner: Approver) -> Approver:
+        return _ToldApprover(inner, self._log)
+
+    async def _counted(
+        self, events: AsyncIterator[ResponseEvent], chat: _Operation
+    ) -> AsyncIterator[ResponseEvent]:
+        async for event in events:
+            if isinstance(event, Completed):
+                self._count(event.usage, chat)
+            yield event
+
+    def _count(self, usage: Usage, chat: _Operation) -> None:
+        named = {
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cache_read.input_tokens": usage.cached_input_tokens,
+            "cache_creation.input_tokens": usage.cache_write_input_tokens,
+            "reasoning.output_tokens": usage.reasoning_output_tokens,
+        }
+        chat.span.set_attributes({f"gen_ai.usage.{name}": n for name, n in named.items()})
+        for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
+            self._shared.tokens.record(tokens, {**chat.attributes, "gen_ai.token.type": kind})
+        self._log(
+            "sse_event",
+            **{"event.kind": "response.completed"},
+            input_token_count=usage.input_tokens,
+            output_token_count=usage.output_tokens,
+            cached_token_count=usage.cached_input_tokens,
+            reasoning_token_count=usage.reasoning_output_tokens,
+        )
+
+    def _begun(
+        self,
+        name: str,
+        subject: str,
+        attributes: Mapping[str, str] = MappingProxyType({}),
+        *,
+        parent: context.Context | None = None,
+        kind: trace.SpanKind = trace.SpanKind.INTERNAL,
+    ) -> _Operation:
+        provider, model = self._in_use
+        common = {"gen_ai.operation.name": name, "gen_ai.provider.name": provider}
+        common["gen_ai.request.model"] = model
+        own = {"gen_ai.conversation.id": self._thread.thread_id, **attributes}
+        start = self._shared.tracer.start_span
+        span = start(f"{name} {subject}", parent, kind, attributes={**common, **own})
+        return _Operation(span, common, time.monotonic())
+
+    @contextmanager
+    def _ending(self, operation: _Operation) -> Generator[None]:
+        try:
+            yield
+        except BaseException as error:
+            code = error.code if isinstance(error, CodexError) else type(error).__name__
+            operation.fail("aborted" if isinstance(error, CancelledError) else code)
+            raise
+        finally:
+            self._end(operation)
+
+    def _end(self, operation: _Operation) -> None:
+        operation.span.end()
+        self._shared.duration.record(operation.seconds, operation.attributes)
+
+    @property
+    def _in_use(self) -> tuple[str, str]:
+        recovery = self._thread.feature(Recovery)
+        assert recovery is not None
+        return recovery.in_use
+
+    def _log(self, name: str, **attributes: Any) -> None:
+        """Tell of something below the current span; None stands for an attribute that is not there."""
+        full = {
+            "event.name": f"codex.{name}",
+            "conversation.id": self._thread.thread_id,
+            "model": self._thread.settings.model,
+            **{name: value for name, value in attributes.items() if value is not None},
+        }
+        self._shared.logger.emit(
+            LogRecord(
+                timestamp=time.time_ns(),
+                severity_number=SeverityNumber.INFO,
+                event_name=f"codex.{name}",
+                attributes=full,
+            )
+        )
+
+
+@frozen
+class _ToldApprover:
+    inner: Approver
+    log: Any
+
+    async def review(self, request: ApprovalRequest) -> Review:
+        review = as_review(await self.inner.review(request))
+        self.log("tool_decision", kind=request.kind, decision=review.decision)
+        return review

@@ -1,0 +1,198 @@
+"""`[otel]`, through the real program and with a collector that reads what is exported."""
+
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from codex_py.app.features.otel import settings
+from codex_py.errors import ConfigError
+from codex_py.testing import ev_completed, ev_failed, ev_function_call, ev_message
+from tests.e2e.test_roles import Family, says
+from tests.support.collector import Collector
+from tests.support.program import Outcome, Workplace
+from tests.support.server import ScriptedServer
+
+DONE = [*ev_message("the answer"), ev_completed()]
+TRACE, ABOVE = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+OUTSIDE = {"TRACEPARENT": f"00-{TRACE}-{ABOVE}-01", "TRACESTATE": "vendor=1"}
+SECRETS = ("the prompt", "s3cret", "the answer")
+
+
+def calling(command: str) -> list[dict[str, Any]]:
+    return [*ev_function_call("call_1", "exec_command", {"cmd": command}), ev_completed()]
+
+
+def configure(place: Workplace, server: ScriptedServer, toml: str) -> None:
+    place.configure(server)
+    with (place.home / "config.toml").open("a", encoding="utf-8") as config:
+        config.write(f"\n{toml}")
+
+
+def ran(
+    place: Workplace, told: Collector, *replies: Any, more: str = "", **env: str
+) -> tuple[Outcome, ScriptedServer]:
+    with ScriptedServer(list(replies)) as server:
+        configure(place, server, told.config(more=more))
+        return place.rerun("the prompt", env=env), server
+
+
+@pytest.mark.parametrize("protocol", ["binary", "json"])
+def test_a_turn_is_three_kinds_of_span_with_tokens_and_no_content(
+    place: Workplace, protocol: str
+) -> None:
+    with Collector() as told, ScriptedServer([calling("echo s3cret"), DONE]) as server:
+        configure(place, server, told.config(protocol))
+        outcome = place.rerun("the prompt")
+    assert (outcome.code, outcome.err) == (0, "")
+    turn, tool = told.span("invoke_agent codex-py"), told.span("execute_tool exec_command")
+    chats = [span for span in told.spans if span["name"] == "chat gpt-5.5"]
+    assert len(told.spans) == 4
+    assert {span["parent"] for span in (tool, *chats)} == {turn["id"]}
+    assert {span["trace"] for span in told.spans} == {turn["trace"]}
+    assert turn["parent"] == ""
+    first = chats[0]
+    assert first["gen_ai.operation.name"] == "chat"
+    assert first["gen_ai.request.model"] == "gpt-5.5"
+    assert first["gen_ai.provider.name"] == "mock"
+    assert first["gen_ai.usage.input_tokens"] > 0
+    assert first["gen_ai.usage.output_tokens"] > 0
+    assert tool["gen_ai.tool.name"] == "exec_command"
+    assert tool["gen_ai.tool.call.id"] == "call_1"
+    assert not any(span["failed"] for span in told.spans)
+    # A collector of another program's would be of no use without who it is.
+    assert told.resource["service.name"] == "codex_exec"
+    assert {headers["x-team"] for headers in told.headers} == {"blue"}
+    tokens = [each for each in told.metrics if each["name"] == "gen_ai.client.token.usage"]
+    assert {each["gen_ai.token.type"]: each["sum"] for each in tokens} == {
+        "input": sum(chat["gen_ai.usage.input_tokens"] for chat in chats),
+        "output": sum(chat["gen_ai.usage.output_tokens"] for chat in chats),
+    }
+    durations = [each for each in told.metrics if each["name"].endswith("operation.duration")]
+    counts = {each["gen_ai.operation.name"]: each["n"] for each in durations}
+    assert counts == {"invoke_agent": 1, "chat": 2, "execute_tool": 1}
+    assert told.log("codex.tool_result")["success"] is True
+    assert told.log("codex.user_prompt")["prompt"] == "[REDACTED]"
+    whole = b" ".join(told.bodies)
+    assert [secret for secret in SECRETS if secret.encode() in whole] == []
+
+
+def test_content_is_told_where_it_is_asked_for(place: Workplace) -> None:
+    with Collector() as told:
+        more = "log_user_prompt = true\nlog_tool_output = true"
+        ran(place, told, calling("echo s3cret"), DONE, more=more)
+    assert told.log("codex.user_prompt")["prompt"] == "the prompt"
+    assert "s3cret" in told.log("codex.tool_result")["output"]
+
+
+def test_the_trace_of_the_environment_goes_on_in_requests_and_commands(place: Workplace) -> None:
+    with Collector() as told:
+        outcome, server = ran(place, told, calling("echo $TRACEPARENT"), DONE, **OUTSIDE)
+    turn, tool = told.span("invoke_agent codex-py"), told.span("execute_tool exec_command")
+    assert (turn["trace"], turn["parent"]) == (TRACE, ABOVE)
+    chats = [span["id"] for span in told.spans if span["name"].startswith("chat")]
+    sent = [request.headers["traceparent"] for request in server.requests]
+    assert sorted(sent) == sorted(f"00-{TRACE}-{id_}-01" for id_ in chats)
+    assert {request.headers["tracestate"] for request in server.requests} == {"vendor=1"}
+    (command,) = [item for item in outcome.items if item["type"] == "command_execution"]
+    assert command["aggregated_output"].strip() == f"00-{TRACE}-{tool['id']}-01"
+
+
+def test_a_failed_turn_and_a_failed_call_are_told(place: Workplace) -> None:
+    with Collector() as told:
+        outcome, _ = ran(place, told, calling("exit 3"), [ev_failed("invalid_prompt", "No.")])
+    assert outcome.code != 0
+    turn = told.span("invoke_agent codex-py")
+    assert turn["failed"]
+    assert turn["error.type"]
+    assert [span["failed"] for span in told.spans if span["name"].startswith("chat")] == [
+        False,
+        True,
+    ]
+
+
+def test_a_subagent_is_below_the_call_that_started_it(place: Workplace) -> None:
+    family = Family({"message": "task"}, task=[says("x")])
+    with Collector() as told, family.server() as server:
+        configure(place, server, told.config())
+        assert place.rerun("go").code == 0
+    spawn = told.span("execute_tool spawn_agent")
+    child = next(
+        span
+        for span in told.spans
+        if span["name"].startswith("invoke_agent") and span["name"] != "invoke_agent codex-py"
+    )
+    assert (child["parent"], child["trace"]) == (spawn["id"], spawn["trace"])
+
+
+@pytest.mark.parametrize("fault", ["dead", "silent", "broken"])
+def test_an_exporter_that_fails_costs_a_second_at_most_and_is_told_once(
+    place: Workplace, fault: str
+) -> None:
+    told = Collector(status=500 if fault == "broken" else 200, silent=fault == "silent")
+    with told:
+        config = told.config()
+        if fault == "dead":
+            config = config.replace(told.url(""), "http://127.0.0.1:9")
+        with ScriptedServer([DONE]) as server:
+            configure(place, server, config)
+            began = time.monotonic()
+            outcome = place.rerun("go")
+            took_s = time.monotonic() - began
+    assert outcome.code == 0
+    said = [line for line in outcome.err.splitlines() if "OpenTelemetry" in line]
+    warned = [item for item in outcome.items if "OpenTelemetry" in str(item)]
+    assert len(said) + len(warned) == 1
+    # The program itself takes some of it, under load too.
+    assert took_s < 20
+
+
+def test_a_project_names_no_exporter(place: Workplace) -> None:
+    with Collector() as told, ScriptedServer([DONE]) as server:
+        place.configure(server)
+        folder = place.cwd / ".codex"
+        folder.mkdir()
+        (folder / "config.toml").write_text(told.config(), encoding="utf-8")
+        with (place.home / "config.toml").open("a", encoding="utf-8") as config:
+            config.write(f'[projects."{place.cwd}"]\ntrust_level = "trusted"\n')
+        assert place.rerun("go").code == 0
+    assert told.received == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ('exporter = { otlp-grpc = { endpoint = "x" } }', "only `otlp-http` is supported"),
+        ('exporter = { otlp-http = { endpoint = "http://x" } }', "an `endpoint` and a `protocol`"),
+        ('exporter = "other"', "otel.exporter"),
+    ],
+)
+def test_a_wrong_exporter_stops_the_start(place: Workplace, setting: str, said: str) -> None:
+    with ScriptedServer([]) as server:
+        configure(place, server, f"[otel]\n{setting}\n")
+        outcome = place.rerun("go")
+    assert outcome.code == 78
+    assert said in outcome.err
+
+
+def test_without_the_packages_one_sentence_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settings, "find_spec", dict[str, object]().get)
+    exporter = {"otlp-http": {"endpoint": "http://x", "protocol": "json"}}
+    with pytest.raises(ConfigError, match=r"pip install 'codex-py-agent\[otel\]'"):
+        settings.has_exporter({"exporter": exporter})
+    assert not settings.has_exporter({"exporter": "none"})
+
+
+def test_nothing_of_it_is_loaded_without_the_table(place: Workplace) -> None:
+    code = (
+        "import sys, codex_py.app.features.table;"
+        "print([name for name in sys.modules if 'opentelemetry' in name])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    )
+    assert done.stdout.strip() == "[]"
