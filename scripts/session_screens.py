@@ -3,7 +3,7 @@ stage: the same answers from the same server."""
 
 import json
 import os
-import shutil
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -164,7 +164,7 @@ def _program(name: str, columns: int) -> Generator[PtyProgram]:
         }
         argv = [CODEX or "", "-c", "check_for_update_on_startup=false"]
         if name == "codex-py":
-            argv = [shutil.which("codex-py") or ".venv/bin/codex-py"]
+            argv = [str(Path(sys.executable).with_name("codex-py"))]
         with PtyProgram(argv, repo, environment, columns=columns, rows=ROWS) as program:
             program.background = "rgb:1111/1313/1717"
             yield program

@@ -198,9 +198,8 @@ def _live(surface: Surface) -> Fragments:
             text = fit(printable(each.text.splitlines()[0]), screen.width - _BESIDE_TEXT)
             lines.append([("class:quiet", f"  {theme.sign(PROMPT)} {text}")])
     lines.append([])
-    if (left := _rows_beside_panel(surface)) is not None:
-        return joined(lines[max(0, len(lines) - left) :])
-    return [fragment for line in lines for fragment in (*line, ("", "\n"))]
+    left = _rows_beside_panel(surface)
+    return joined(lines if left is None else lines[max(0, len(lines) - left) :])
 
 
 def _rows_beside_panel(surface: Surface) -> int | None:

@@ -156,11 +156,8 @@ class Status:
             soon = f" in {duration(wait_s)}" if wait_s > 0 else ""
             what, told = f"Trying again{soon}", f" (try {tries + 1}, {age}; Esc stops)"
             room = columns - len(f"{dot} . {what}{told} ")
-            return (
-                "warning",
-                f"{printable(fit(cause, room))}. {what}" if room > 0 else what,
-                told,
-            )
+            why = printable(fit(cause.removeprefix("unexpected status "), room)) + ". "
+            return "warning", why.replace("….", "…") * (room > 0) + what, told
         if self.hooks and time.monotonic() - self.hooks[0][1] >= _NOTABLE_HOOK_S:
             return "accent", f"{self.hooks[0][0]} ", f"({age} {dot} esc to interrupt)"
         agents = f" {_counted(self.agents, 'agent')}" if self.agents else ""

@@ -304,6 +304,56 @@ def test_a_file_outside_of_the_folder_keeps_its_first_slash() -> None:
     assert shown.lines == ["• Added /opt/x (+1 -0)", "  1 +1"]
 
 
+def diff_of(**files: str) -> str:
+    """Each file with lines of one sign each."""
+    return "".join(
+        f"diff --git a/{name}.txt b/{name}.txt\n--- a/{name}.txt\n+++ b/{name}.txt\n"
+        f"@@ -1,{len(signs.replace('+', ''))} +1,{len(signs.replace('-', ''))} @@\n"
+        + "".join(f"{sign}{n}\n" for n, sign in enumerate(signs))
+        for name, signs in files.items()
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "marks"),
+    [
+        ({"a": "  -+  ", "b": "-+", "c": "+++"}, []),
+        ({"a": "+" * 60, "b": "-+", "c": " + "}, ["… +52 lines (Ctrl-T)"]),
+        ({"a": "+" * 60, "b": "+" * 60}, ["… +53 lines (Ctrl-T)"] * 2),
+        ({"a": "+" * 60}, ["… +43 lines (Ctrl-T)"]),
+    ],
+)
+def test_small_files_of_a_patch_leave_their_rows_to_the_others(
+    files: dict[str, str], marks: list[str]
+) -> None:
+    shown = Shown()
+    shown.complete(FileChange(id="1", changes=[], status="completed", diff=diff_of(**files)))
+    assert [line.strip() for line in shown.lines if "…" in line] == marks
+    assert len(shown.lines) <= 20
+
+
+def test_what_is_shown_of_a_folded_patch_is_its_change() -> None:
+    shown = Shown()
+    diff = diff_of(**dict.fromkeys("abcd", "   -+" + " " * 30))
+    shown.complete(FileChange(id="1", changes=[], status="completed", diff=diff))
+    assert sum(line.endswith(" -3") for line in shown.lines) == 4
+
+
+def test_a_failed_patch_and_a_picture_are_named_within_the_folder() -> None:
+    shown = Shown(theme=Theme(dumb=True, color=False, cwd="/repo"))
+    error = {"code": "PatchFailed", "message": "no such line"}
+    changes = [Change(path=path, kind="update") for path in ("/repo/src/f", "/etc/g")]
+    shown.complete(FileChange(id="1", changes=changes, status="failed", error=error))
+    arguments = {"path": "/repo/pic.png"}
+    shown.complete(McpToolCall(id="2", server="codex", tool="view_image", arguments=arguments))
+    assert shown.lines == [
+        "✗ Failed to patch src/f, /etc/g",
+        "  └ no such line",
+        "",
+        "• Looked at pic.png",
+    ]
+
+
 def test_a_warning_is_shown_to_the_end_of_its_sentence() -> None:
     shown = Shown()
     shown.transcript.notice(f"It failed: {'why, ' * 100}so do this.", "warning")

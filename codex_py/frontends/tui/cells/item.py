@@ -27,6 +27,7 @@ from codex_py.frontends.tui.cells.layout import (
     folded,
     marked,
     one_line,
+    within,
 )
 from codex_py.frontends.tui.cells.markup import heading_of
 from codex_py.frontends.tui.cells.patch import change_cell, changing_cell
@@ -88,7 +89,7 @@ def _item_cell(item: event_items.ThreadItem, theme: Theme) -> RenderableType | N
         case event_items.TodoList():
             return _plan_cell(item)
         case event_items.McpToolCall() | event_items.CollabToolCall():
-            return _call_cell(item, _RESULT_HEAD if theme.folds else WHOLE)
+            return _call_cell(item, theme)
         case event_items.WebSearch():
             verb, what = search_words(item)
             return marked(Text.assemble((f"{verb} ", "action"), one_line(what, 300)))
@@ -113,11 +114,11 @@ def live_cell(
             return None
         case event_items.McpToolCall():
             said = [below(Text(one_line(output, 200), "quiet"))] if output and tail else []
-            return marked(_call("Calling", item), *said, style="accent")
+            return marked(_call("Calling", item, theme), *said, style="accent")
         case event_items.CollabToolCall():
             return marked(_agents_line(item, is_over=False), style="accent")
         case event_items.FileChange():
-            return changing_cell(item)
+            return changing_cell(item, theme)
         case event_items.ContextCompaction():
             return _compaction_cell(item)
         case _:
@@ -156,15 +157,15 @@ def pinned_plan_cell(item: event_items.TodoList, width: int, most: int) -> Rende
 
 
 def _call_cell(
-    item: event_items.McpToolCall | event_items.CollabToolCall, head: int
+    item: event_items.McpToolCall | event_items.CollabToolCall, theme: Theme
 ) -> RenderableType:
-    """`head`: lines of a result that are shown before it is folded."""
+    head = _RESULT_HEAD if theme.folds else WHOLE
     if isinstance(item, event_items.CollabToolCall):
         return _agents_cell(item, head)
     if item.tool == "request_user_input":
         return _questions_cell(item)
     failed = item.error is not None or item.status == "failed"
-    parts: list[RenderableType] = [_call("Called", item)]
+    parts: list[RenderableType] = [_call("Called", item, theme)]
     if item.error is not None:
         message = str(item.error.get("message") or item.error)
         parts.append(below(folded(message, head=8, tail=2, style="error")))
@@ -220,7 +221,11 @@ def _compaction_cell(item: event_items.ContextCompaction) -> RenderableType:
             return marked(text, sign="⚠", style="warning")
 
 
-def _call(verb: str, item: event_items.McpToolCall) -> Text:
+def _call(verb: str, item: event_items.McpToolCall, theme: Theme) -> Text:
+    if (item.server, item.tool) == ("codex", "view_image"):
+        path = within(theme.cwd, text_field(item.arguments, "path"))
+        verb = "Looked at" if verb == "Called" else "Looking at"
+        return Text.assemble((f"{verb} ", "action"), one_line(path, _LONGEST_ARGUMENTS))
     name = one_line(f"{item.server}.{item.tool}", _LONGEST_NAME)
     arguments = one_line(
         one_line_json(item.arguments) if item.arguments else "", _LONGEST_ARGUMENTS

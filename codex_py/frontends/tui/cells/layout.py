@@ -43,6 +43,11 @@ def one_line(text: str, size: int) -> str:
     return cut(" ".join(plain(cut(text, 2 * size)).split()), size)
 
 
+def within(folder: str, path: str) -> str:
+    """The path as it is named in a folder."""
+    return path.removeprefix(f"{folder.rstrip('/')}/") if folder else path
+
+
 @dataclass(frozen=True, slots=True)
 class Hanging:
     """A body with a sign before its first row, and `rest`, as wide, or blanks before the others."""

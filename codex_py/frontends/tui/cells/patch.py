@@ -22,6 +22,7 @@ from codex_py.frontends.tui.cells.layout import (
     folded,
     marked,
     one_line,
+    within,
 )
 from codex_py.frontends.tui.highlighting import changed_words, highlighted, language_of
 from codex_py.frontends.tui.theme import Theme
@@ -46,17 +47,17 @@ def change_cell(item: FileChange, theme: Theme) -> RenderableType:
         most = MOST_ROWS if theme.folds else WHOLE
         return diff_cell(item.diff, changes=item.changes, most=most)
     verb = "Declined the patch of" if item.is_declined else "Failed to patch"
-    parts: list[RenderableType] = [_named(verb, item)]
+    parts: list[RenderableType] = [_named(verb, item, theme)]
     # Why a patch was declined is told by the event that follows.
     if item.error is not None and not item.is_declined:
         head = 8 if theme.folds else WHOLE
-        parts.append(below(folded(item.error["message"], head=head, tail=2)))
+        parts.append(below(folded(item.error["message"], head=head, tail=2, style="text")))
     return marked(*parts, sign="✗", style="error")
 
 
-def changing_cell(item: FileChange) -> RenderableType:
+def changing_cell(item: FileChange, theme: Theme) -> RenderableType:
     """A patch that is being written."""
-    return marked(_named("Patching", item), style="accent")
+    return marked(_named("Patching", item, theme), style="accent")
 
 
 def diff_cell(
@@ -87,9 +88,8 @@ def diff_cell(
     if not files:
         files = [ShownFile(change.path, VERBS.get(change.kind, EDITED)) for change in changes]
     shown = files if most >= WHOLE else files[: max(1, most // _ROWS_OF_FILE)]
-    # A row for each file, an empty one, and one that says what is folded.
-    each = max(1, most // max(1, len(shown)) - _ROWS_OF_FILE)
-    numbers = (line.number for file in shown for line in file.lines[:each])
+    each = _lines_of_each(shown, most)
+    numbers = (line.number for file in shown for line in _kept(file, each))
     digits = len(str(max((number for number in numbers if number is not None), default="")))
     if len(files) == 1 and not title:
         return marked(*_file(files[0], each, digits, key), *unread, style="ok")
@@ -101,6 +101,27 @@ def diff_cell(
     if (hidden := len(files) - len(shown)) > 0:
         parts.append(Text(f"  … +{hidden} files{key}", "quiet"))
     return marked(*parts, *unread, style="ok")
+
+
+def _lines_of_each(files: Sequence[ShownFile], most: int) -> int:
+    """How many lines of a file are shown, so that all have `most` rows: small files leave their share to the others."""
+    # A row for each file, and an empty one; further down, one that says what is folded.
+    room = most - 2 * len(files)
+    for n, size in enumerate(sorted(len(file.lines) for file in files)):
+        share = room // (len(files) - n)
+        if size > share:
+            return max(1, share - 1)
+        room -= size
+    return WHOLE
+
+
+def _kept(file: ShownFile, most: int) -> Sequence[DiffLine]:
+    """The lines of a file that are shown: what has changed is among them."""
+    if len(file.lines) <= most:
+        return file.lines
+    changed = (n for n, line in enumerate(file.lines) if line.sign in _STYLES)
+    start = min(max(0, next(changed, 0) - 1), len(file.lines) - most)
+    return file.lines[start : start + most]
 
 
 def diff_cells(diff: str) -> Sequence[RenderableType]:
@@ -117,7 +138,7 @@ def _file(file: ShownFile, most: int, digits: int, key: str) -> list[RenderableT
     if not file.lines:
         return [head]
     language = language_of(file.moved_to or file.path)
-    rows = _numbered(file.lines[:most], digits, language)
+    rows = _numbered(_kept(file, most), digits, language)
     parts: list[RenderableType] = [head.append_text(_count([file])), rows]
     if (hidden := len(file.lines) - most) > 0:
         parts.append(Text(f"  … +{hidden} lines{key}", "quiet"))
@@ -130,8 +151,11 @@ def _count(files: Sequence[ShownFile]) -> Text:
     return Text.assemble((" (", "quiet"), added, " ", removed, (")", "quiet"))
 
 
-def _named(verb: str, item: FileChange) -> Text:
-    paths = [one_line(change.path, _LONGEST_PATH) for change in item.changes[:_MOST_NAMED]]
+def _named(verb: str, item: FileChange, theme: Theme) -> Text:
+    paths = [
+        one_line(within(theme.cwd, change.path), _LONGEST_PATH)
+        for change in item.changes[:_MOST_NAMED]
+    ]
     if len(item.changes) > _MOST_NAMED:
         paths.append(f"… +{len(item.changes) - _MOST_NAMED} files")
     return Text.assemble((f"{verb} ", "action"), ", ".join(paths))
