@@ -45,9 +45,11 @@ class HostedSession:
         return task.result()
 
     async def close(self) -> None:
-        """End a running turn, and close the session. Once is enough."""
+        """End a running turn, and close the session. Once is enough. Raises what a bug has ended the session with."""
         self.let_close()
         await asyncio.wait([self._host])
+        if not self._host.cancelled():
+            self._host.result()
 
     def let_close(self) -> None:
         """As `close`, without waiting for it. A session that is still opening is not opened."""
@@ -121,9 +123,11 @@ class HostedThread:
         """End the turn, and close the session. The choices of its user hold when it is opened again."""
         if self._opened is not None:
             self.options = replace(self.options, choices=self._opened.settings.choices)
-        if self._hosted is not None:
-            await self._hosted.close()
-        self._opened = self._hosted = None
+        try:
+            if self._hosted is not None:
+                await self._hosted.close()
+        finally:
+            self._opened = self._hosted = None
 
 
 _ThreadT = TypeVar("_ThreadT", bound=HostedThread)

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from codex_py.app.hosted import HostedSession
 from codex_py.app.worktrees.worktree import Worktree
 from codex_py.core.session import Session
 from codex_py.core.session_turn import TurnResult
@@ -32,8 +33,7 @@ class Child:
     """As the model is told."""
     _prompts: list[UserPrompt] = field(default_factory=list[UserPrompt])
     _session: Session | None = None
-    _keeping: asyncio.Task[None] | None = None
-    """Keeps the session open."""
+    _hosted: HostedSession | None = None
     _working: asyncio.Task[None] | None = None
     """Runs the turns for the messages at hand."""
 
@@ -51,15 +51,15 @@ class Child:
         Raises:
             CodexError: the session cannot be opened.
         """
-        opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._keeping = asyncio.create_task(self._keep_open(opening, opened))
+        self._hosted = HostedSession(opening)
         try:
-            await asyncio.wait([self._keeping, opened], return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
+            self._session = session = await self._hosted.opened()
+        except BaseException:
             await self.aclose()
             raise
-        if not opened.done():
-            await self._keeping
+        self.id = session.thread_id
+        if session.is_resumed and session.is_unfinished:
+            self.state = AgentState("interrupted")
 
     def send(self, prompt: UserPrompt, *, interrupt: bool = False) -> None:
         """Add the message to the task at hand. If there is none, or `interrupt`, it is a task of its own."""
@@ -92,19 +92,14 @@ class Child:
             Exception: a bug has ended one of them.
         """
         try:
-            await _end(self._working)
+            if self._working is not None:
+                self._working.cancel()
+                await asyncio.wait([self._working])
+                if not self._working.cancelled():
+                    self._working.result()
         finally:
-            await _end(self._keeping)
-
-    async def _keep_open(
-        self, opening: AbstractAsyncContextManager[Session], opened: "asyncio.Future[None]"
-    ) -> None:
-        async with opening as session:
-            self._session, self.id = session, session.thread_id
-            if session.is_resumed and session.is_unfinished:
-                self.state = AgentState("interrupted")
-            opened.set_result(None)
-            await asyncio.Event().wait()
+            if self._hosted is not None:
+                await self._hosted.close()
 
     async def _work(self, session: Session) -> None:
         """Run a turn for each message."""
@@ -133,11 +128,3 @@ def _state(result: TurnResult) -> AgentState:
         return AgentState("completed", result.last_message)
     is_aborted = error.code == "aborted"
     return AgentState("interrupted") if is_aborted else AgentState("errored", str(error))
-
-
-async def _end(task: "asyncio.Task[None] | None") -> None:
-    if task is not None:
-        task.cancel()
-        await asyncio.wait([task])
-        if not task.cancelled():
-            task.result()
