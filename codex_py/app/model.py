@@ -193,6 +193,12 @@ class ModelClients:
                 "x-openai-subagent": "review" if parent.role == "review" else "collab_spawn",
                 "x-codex-parent-thread-id": parent.thread_id,
             }
+        if (region := setup.config.requirements.values.get("enforce_residency")) is not None:
+            # As in Codex. No header of the provider replaces it.
+            name = "x-openai-internal-codex-residency"
+            given = provider.http_headers, provider.env_http_headers
+            own, env = ({k: v for k, v in each.items() if k.lower() != name} for each in given)
+            provider = replace(provider, http_headers={**own, name: region}, env_http_headers=env)
         maker = Maker(provider.id, self._home)
         return HttpModelClient(
             provider=provider,

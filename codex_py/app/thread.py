@@ -12,7 +12,7 @@ from codex_py.app.told_context import environment_context, permissions_instructi
 from codex_py.app.user_programs import user_shell
 from codex_py.config.config import Config
 from codex_py.config.paths import folders_between, worktrees_folder
-from codex_py.core.context import initial_items
+from codex_py.core.context import REQUIRED, initial_items
 from codex_py.core.thread_log import Recorder, ThreadState
 from codex_py.errors import ExitCode, SessionError
 from codex_py.filesystem.git import main_work_tree
@@ -142,10 +142,12 @@ def thread_context(
         today=datetime.now().astimezone().date(),
         timezone=timezone_name(environment),
     )
+    required = config.requirements.values.get("additional_developer_instructions")
     # In the order of Codex.
     developer = [
         config.developer_instructions,
-        config.requirements.values.get("additional_developer_instructions"),
+        # A tag, so that a continued thread is told too.
+        required and f"{REQUIRED}\n{required}\n{REQUIRED.replace('<', '</')}",
         permissions if config.include_permissions_instructions else None,
     ]
     user = [agents.text, place if config.include_environment_context else None]

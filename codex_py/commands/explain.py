@@ -24,7 +24,8 @@ def run_config(arguments: Arguments, environment: Mapping[str, str]) -> int:
     words = arguments.words[1:]
     if len(words) != 2 or words[0] != "explain":
         raise UsageError("say which setting: codex-py config explain KEY")
-    text = explain(words[1], required(read_layers(**config_sources(arguments, environment)))[0])
+    layers, requirements = required(read_layers(**config_sources(arguments, environment)))
+    text = explain(words[1], layers, requirements.file)
     return print_out(f"{text}\n")
 
 

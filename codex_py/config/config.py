@@ -239,7 +239,6 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         return cls(**given, **{name: _value(values, f"{key}.{name}") for name in names})
 
     servers, server_warnings = mcp_servers(values.get("mcp_servers", {}))
-    servers, disabled = requirements.held_servers(servers)
     searching: Any = values.get("tools", {}).get("web_search", {})
     sandbox_mode, profile = chosen_permissions(layers)
     workspace = (layers.cwd, *(() if profile is None else profile.roots))
@@ -286,7 +285,7 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         layers=layers,
         values=values,
         warnings=(
-            *(*layers.warnings, *requirements.warnings, *server_warnings, *disabled),
+            *(*layers.warnings, *requirements.warnings, *server_warnings),
             *without_effect(values),
         ),
         unenforced=unenforced(layers),

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from codex_py.config.check import KeyPath, dotted, escaped, kind_of, lookup, suggestion
@@ -16,12 +17,16 @@ from codex_py.protocol.addresses import shown_url
 _OTHER_HOOKS: Final = "Hooks of `hooks.json` files run too; /hooks in the terminal lists them all."
 
 
-def explain(key: str, layers: Layers) -> str:
+def explain(key: str, layers: Layers, required: Layer) -> str:
     """Where the value of a key comes from, or of every key in a table, as lines without the last line end.
+
+    `required`: the administrator's `requirements.toml`, whose own keys are explained too.
 
     Credentials are shown as `***`, and those in addresses are left out. Raises a `ConfigError` if there is no such key.
     """
     path = parse_key(key)
+    if lookup(layers.merged(), path) is None and required.sets(path):
+        layers = replace(layers, layers=(required,))
     text = _explained(key, path, layers)
     return f"{text}\n{_OTHER_HOOKS}" if path[0] == "hooks" else text
 

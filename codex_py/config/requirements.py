@@ -5,14 +5,14 @@ what a session is given later, too. Other than in Codex, a key that is unknown s
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, get_args
 
 from codex_py.config.check import KeyPath, dotted, problems
 from codex_py.config.files import parse_toml, read_text
 from codex_py.config.layers import Layer, Layers
-from codex_py.config.mcp import McpServerConfig
+from codex_py.config.mcp import McpServerConfig, mcp_servers
 from codex_py.config.permission_profiles import (
     BUILT_IN,
     chosen_permissions,
@@ -27,10 +27,13 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.settings import Choices
 
 _FULL: Final = "danger-full-access"
+_REVIEWERS: Final = ("auto_review", "guardian_subagent")
+"""Two names of one."""
 _KEYS: Final[Table] = {
     "allowed_sandbox_modes": [get_args(SandboxMode)],
     "allowed_approval_policies": [tuple(ApprovalPolicy)],
     "allowed_web_search_modes": [("disabled", "cached", "indexed", "live")],
+    "allowed_approvals_reviewers": [("user", *_REVIEWERS)],
     "allowed_permission_profiles": {"*": "boolean"},
     "default_permissions": "string",
     "permissions": {"filesystem": {"deny_read": ["string"]}, "*": PERMISSION_PROFILE},
@@ -49,6 +52,8 @@ _KEYS: Final[Table] = {
     "hooks": dict.fromkeys(HOOK_EVENTS, HOOKS),
     "experimental_network": "table",
     "additional_developer_instructions": "string",
+    "enforce_residency": ("us",),
+    "guardian_policy_config": "string",
 }
 
 
@@ -56,9 +61,8 @@ _KEYS: Final[Table] = {
 class Requirements:
     """What holds for a session, whatever it is given. Empty: nothing is required."""
 
-    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Of the file, by Codex's keys."""
-    path: Path = Path()
+    file: Layer = Layer("requirements", {})
+    """`requirements.toml`, by Codex's keys; empty if there is none."""
     modes: tuple[SandboxMode, ...] = get_args(SandboxMode)
     """The allowed ones. Without full access, no approval and no rule lets a call leave the sandbox."""
     approvals: tuple[str, ...] = ()
@@ -66,6 +70,10 @@ class Requirements:
     files: FileRules = NO_RULES
     """Denied in every mode and profile."""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        return self.file.values
 
     def held(self, policy: SandboxPolicy) -> SandboxPolicy:
         """The policy as far as it is allowed; else one under which nothing is changed."""
@@ -94,12 +102,12 @@ class Requirements:
         allowed: Mapping[str, Any] | None = self.values.get("mcp_servers")
         found, notes = dict(servers), list[str]()
         for name, server in servers.items():
-            wanted = (allowed or {}).get(name, {}).get("identity", {})
+            wanted = (allowed or {}).get(name, {}).get("identity")
             is_same = wanted and all(getattr(server, key) == wanted[key] for key in wanted)
             if allowed is not None and server.enabled and not is_same:
                 found[name] = replace(server, enabled=False, required=False)
                 notes.append(
-                    f"MCP server `{name}` is disabled by requirements (set by {self.path})."
+                    f"MCP server `{name}` is disabled by requirements (set by {self.file.path})."
                 )
         return found, tuple(notes)
 
@@ -122,6 +130,11 @@ def required(layers: Layers) -> tuple[Layers, Requirements]:
 
 _AS_REQUIREMENTS: Final = {"sandbox_mode", "approval_policy"}
 """Keys of `managed_config.toml` that are requirements."""
+_LISTS: Final = (
+    ("web_search", "allowed_web_search_modes", "cached", ("disabled",)),
+    ("approvals_reviewer", "allowed_approvals_reviewers", "user", ()),
+)
+"""Settings, the lists of their allowed values, their defaults, and the values that are always allowed."""
 
 
 class _Required:
@@ -132,13 +145,25 @@ class _Required:
         self._notes: list[str] = []
 
     def result(self) -> tuple[Layers, Requirements]:
-        features = self._features()
+        features, policy = self._features(), self._values.get("guardian_policy_config")
         kept = {name: self._values[name] for name in ("hooks",) if name in self._values}
+        kept |= {"auto_review": {"policy": policy}} if policy else {}
         self._force(None, **({"features": features} if features else {}), **kept)
-        allowed = self._values.get("allowed_web_search_modes")
+        if features.get("plugins") is False:
+            layers = tuple(layer for layer in self._layers.layers if layer.name != "plugin")
+            self._layers = replace(self._layers, layers=layers, plugins=())
+        self._servers()
         merged = self._layers.merged()
-        if allowed is not None and merged.get("web_search", "cached") not in (*allowed, "disabled"):
-            self._fall_back("web_search", merged.get("web_search"), [*allowed, "disabled"])
+        for key, name, default, always in _LISTS:
+            allowed = self._values.get(name)
+            if allowed is None:
+                continue
+            same = () if {*_REVIEWERS}.isdisjoint(allowed) else _REVIEWERS
+            allowed = list(dict.fromkeys((*allowed, *same, *always)))
+            if not allowed:
+                raise _mistake(self._file, (name,), "names no value")
+            if merged.get(key, default) not in allowed:
+                self._fall_back(key, merged.get(key), allowed)
         files, asked = self._denied(), merged.get("approval_policy")
         approvals = self._approvals()
         of_profiles = self._profiles()
@@ -149,13 +174,21 @@ class _Required:
         if approvals and (asked or "on-request") not in approvals:
             self._fall_back("approval_policy", asked, approvals)
         return self._layers, Requirements(
-            values=self._values,
-            path=self._file.path or Path(),
+            file=self._file,
             modes=tuple(modes),
             approvals=tuple(approvals),
             files=files,
             warnings=tuple(self._notes),
         )
+
+    def _servers(self) -> None:
+        """Disable servers that are not allowed, so that the configuration says so."""
+        servers, _ = mcp_servers(self._layers.merged().get("mcp_servers", {}))
+        held, notes = Requirements(file=self._file).held_servers(servers)
+        self._notes += notes
+        off = {"enabled": False, "required": False}
+        if refused := {name: off for name in held if held[name] != servers[name]}:
+            self._force(None, mcp_servers=refused)
 
     def _force(self, path: Path | None, **values: Any) -> None:
         if values:
@@ -269,16 +302,15 @@ class _Required:
 
     def _mode(self, allowed: Sequence[SandboxMode], asked: Any, approvals: Sequence[str]) -> None:
         mode, _ = chosen_permissions(self._layers)
-        if (
-            mode == _FULL
-            and asked == "never"
-            and (mode not in allowed or "never" not in (approvals or [asked]))
-        ):
-            what = "sandbox_mode" if mode not in allowed else "approval_policy"
-            raise ConfigError(
-                f'`approval_policy = "never"` cannot be used because requirements do not allow `{what} ='
-                f' "{mode if what == "sandbox_mode" else asked}"` (set by {self._file.path})'
-            )
+        if mode == _FULL and asked == "never":
+            never, full = '`approval_policy = "never"`', f'`sandbox_mode = "{_FULL}"`'
+            for used, refused, is_allowed in (
+                (never, full, mode in allowed),
+                (full, never, "never" in (approvals or [asked])),
+            ):
+                if not is_allowed:
+                    text = f"{used} cannot be used because requirements do not allow {refused}"
+                    raise ConfigError(f"{text} (set by {self._file.path})")
         if mode is not None and mode not in allowed:
             self._fall_back("sandbox_mode", mode, ["read-only"])
 
@@ -289,6 +321,9 @@ def _check(file: Layer) -> None:
         raise _mistake(file, problem.key, problem.text)
     if file.sets(key := ("experimental_network",)):
         raise _mistake(file, key, "is not enforced in this version")
+    for name, server in file.values.get("mcp_servers", {}).items():
+        if not server.get("identity"):
+            raise _mistake(file, ("mcp_servers", name), "needs an `identity`: `command` or `url`")
     for number, rule in enumerate(file.values.get("rules", {}).get("prefix_rules", ())):
         key = ("rules", "prefix_rules", str(number))
         if not rule.get("pattern") or any(len(word) != 1 for word in rule["pattern"]):

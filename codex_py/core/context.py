@@ -13,7 +13,9 @@ from codex_py.protocol.messages import EncodedItem, decode_json, input_text, mes
 from codex_py.protocol.prompts import context_texts, message_texts
 
 _AGENTS: Final = "# AGENTS.md instructions"
-_BLOCKS: Final = ("<permissions instructions>", _AGENTS, "<environment_context>")
+REQUIRED: Final = "<required_instructions>"
+"""Of the administrator."""
+_BLOCKS: Final = (REQUIRED, "<permissions instructions>", _AGENTS, "<environment_context>")
 """How the text of each block begins."""
 
 _OPENING: Final = "<INSTRUCTIONS>\n"

@@ -10,6 +10,7 @@ from codex_py.config.explain import explain
 from codex_py.config.layers import read_layers
 from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import trust_project
+from codex_py.config.requirements import required
 
 
 @dataclass
@@ -64,13 +65,14 @@ class Place:
         )
 
     def explain(self, key: str, *, overrides: Sequence[str] = ()) -> str:
-        layers = read_layers(
+        read = read_layers(
             cwd=self.cwd,
             environment=self.environment,
             overrides=overrides,
             system=self.system,
         )
-        return explain(key, layers)
+        layers, requirements = required(read)
+        return explain(key, layers, requirements.file)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from codex_py.config.hook_files import has_hooks, hook_files
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
 from tests.config.conftest import Place
+from tests.support.plugins import installed
 
 READ_ONLY = 'allowed_sandbox_modes = ["read-only"]\n'
 NO_FULL = 'allowed_sandbox_modes = ["read-only", "workspace-write"]\n'
@@ -45,6 +46,9 @@ def given(config: Config) -> tuple[str, str]:
         ('allowed_sandbox_modes = ["workspace-write"]', ":1", "must contain `read-only`"),
         ("allowed_approval_policies = []", ":1", "names no policy"),
         ("[mcp_servers.a]\nidentit = {}", ":2", "is unknown"),
+        ("[mcp_servers.a]\nidentity = {}", ":1", "needs an `identity`"),
+        ("allowed_approvals_reviewers = []", ":1", "names no value"),
+        ('enforce_residency = "eu"', ":1", "must be"),
         ('[permissions.filesystem]\ndeny_read = ["./x"]', ":2", "must be absolute"),
         ('[permissions.filesystem]\ndeny_read = ["/**/x"]', ":2", "cannot be safely expanded"),
         ("experimental_network.enabled = true", ":1", "is not enforced"),
@@ -229,6 +233,28 @@ def test_denied_files_are_denied_in_every_mode_and_profile(
         assert policy.mode != "danger-full-access"
 
 
+def test_the_reviewer_falls_back_and_has_the_policy_of_the_administrator(place: Place) -> None:
+    require(place, 'allowed_approvals_reviewers = ["user"]\nguardian_policy_config = "Be strict."')
+    place.user('[auto_review]\npolicy = "Allow all."')
+    config = place.load(flags={"approvals_reviewer": "auto_review"})
+    assert config.values["approvals_reviewer"] == "user"
+    assert "falling back to required value `user`" in config.warnings[0]
+    assert config.values["auto_review"]["policy"] == "Be strict."
+    require(place, 'allowed_approvals_reviewers = ["auto_review"]')
+    config = place.load(overrides=['approvals_reviewer="guardian_subagent"'])
+    assert config.warnings == ()
+    assert config.values["approvals_reviewer"] == "guardian_subagent"
+    assert place.load().values["approvals_reviewer"] == "auto_review"
+
+
+def test_plugins_can_be_pinned_off(place: Place) -> None:
+    installed(place.home, {".mcp.json": {"mcpServers": {"docs": {"command": "docs"}}}})
+    assert "docs" in place.load().mcp_servers
+    require(place, "[features]\nplugins = false")
+    config = place.load(overrides=["features.plugins=true"])
+    assert (config.plugins, dict(config.mcp_servers)) == ((), {})
+
+
 def test_features_are_pinned_and_an_unknown_one_is_told(place: Place) -> None:
     path = require(place, "[features]\nhooks = true\nmulti_agent = false\nnonesuch = true")
     config = place.load(
@@ -255,6 +281,7 @@ def test_only_servers_of_the_same_name_and_identity_start(place: Place) -> None:
     config = place.load()
     assert [name for name, server in config.mcp_servers.items() if server.enabled] == ["a"]
     assert sum("is disabled by requirements" in text for text in config.warnings) == 2
+    assert "from requirements config" in place.explain("mcp_servers.c.enabled")
     require(place, "mcp_servers = {}")
     assert not any(server.enabled for server in place.load().mcp_servers.values())
 
@@ -278,3 +305,11 @@ def test_explain_names_the_layer_that_decided(place: Place) -> None:
     config = place.load(flags={"sandbox_mode": "workspace-write"})
     assert config.layers.layers[0].name == "requirements"
     assert config.layers.where(("sandbox_mode",)) == str(path)
+
+
+def test_explain_shows_the_keys_of_the_requirements_themselves(place: Place) -> None:
+    path = require(place, f"{READ_ONLY}[permissions.filesystem]\ndeny_read = ['/srv/x']")
+    assert place.explain("allowed_sandbox_modes") == (
+        f'allowed_sandbox_modes = ["read-only"]\n  from requirements config {path}:1'
+    )
+    assert f"{path}:3" in place.explain("permissions.filesystem.deny_read")

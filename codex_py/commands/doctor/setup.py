@@ -51,7 +51,9 @@ def _configuration(config: Config) -> Result:
         "CODEX_HOME": str(config.home),
         "cwd": str(config.cwd),
         "layers, strongest first": list(dict.fromkeys(names)),
-        "requirements": str(config.requirements.path) if config.requirements.values else "none",
+        "requirements": str(config.requirements.file.path)
+        if config.requirements.values
+        else "none",
         "model": config.model,
         "model provider": config.model_provider,
         "project trust": config.trust or "none",

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from codex_py.command_line.parser import CommandParser
@@ -9,7 +10,7 @@ from codex_py.command_line.subcommand import command_config, command_parser, req
 from codex_py.config.config import Config
 from codex_py.config.mcp import SERVER_NAME, put_server, remove_server, url_problem
 from codex_py.config.paths import codex_home
-from codex_py.errors import CodexError, UsageError
+from codex_py.errors import CodexError, ConfigError, UsageError
 from codex_py.streams.standard import print_out
 from codex_py.streams.terminal import printable
 
@@ -102,7 +103,8 @@ def configured_server(
 
     Raises:
         UsageError: there is no name, or an option is wrong.
-        ConfigError: the configuration cannot be used.
+        ConfigError: the configuration cannot be used, or the administrator does not allow
+            that the server is used.
         CodexError: there is no such server.
     """
     options = parse_name(parser, argv, command)
@@ -110,4 +112,8 @@ def configured_server(
     if options.name not in config.mcp_servers:
         # The words are Codex's.
         raise CodexError(f"No MCP server named '{options.name}' found.", code="mcp")
+    wanted = {options.name: replace(config.mcp_servers[options.name], enabled=True)}
+    if command in {"login", "test"}:
+        for refusal in config.requirements.held_servers(wanted)[1]:
+            raise ConfigError(refusal)
     return options, options.name, config
