@@ -24,7 +24,7 @@ from codex_py.rollout.records import (
 
 _BLOCK_BYTES: Final = 1 << 20
 _HEAD: Final = re.compile(
-    rb'\{"timestamp":"[\w.:+-]*",(?:"ordinal":(\d+),)?'
+    rb'\{"timestamp":"([\w.:+-]*)",(?:"ordinal":(\d+),)?'
     rb'(?:"place":\[(\d+),([01]),(\d+),(\d+)\],)?"type":"(\w+)","payload":'
     rb'(?=\{(?:"type":"(\w+)")?)'
 )
@@ -39,7 +39,7 @@ Start: TypeAlias = tuple[int, int]
 
 
 class Line(NamedTuple):
-    """A line of a session file, without its timestamp."""
+    """A line of a session file."""
 
     kind: str
     payload: dict[str, Any]
@@ -47,6 +47,8 @@ class Line(NamedTuple):
     encoded: EncodedItem | None
     """The bytes of the payload, if it is an item and they can be kept."""
     place: Place | None = None
+    timestamp: str = ""
+    """As it stands there; empty if the line is not in the usual form."""
 
 
 class ThreadLines:
@@ -199,7 +201,7 @@ def _parse(raw: bytes, events: Collection[bytes] | None) -> Line:
                 return Line(kind, payload, ordinal if isinstance(ordinal, int) else None, None)
             case _:
                 raise ValueError("no type or no payload")
-    number, *place, kind, event = head.groups()
+    time, number, *place, kind, event = head.groups()
     ordinal = None if number is None else int(number)
     is_event = kind == b"event_msg" and event is not None
     is_read = events is None or event in events if is_event else kind in _KINDS
@@ -223,7 +225,8 @@ def _parse(raw: bytes, events: Collection[bytes] | None) -> Line:
     if place[0] is not None:
         response, is_output, position, arrival = map(int, place)
         where = Place(response, bool(is_output), position, arrival)
-    return Line(kind.decode(), cast("dict[str, Any]", payload), ordinal, encoded, where)
+    fields = cast("dict[str, Any]", payload)
+    return Line(kind.decode(), fields, ordinal, encoded, where, time.decode())
 
 
 def _no_constant(name: str) -> NoReturn:

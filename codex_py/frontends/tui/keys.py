@@ -5,6 +5,7 @@ Keys that are not bound here are as in emacs or in vi, which prompt-toolkit know
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from prompt_toolkit.filters import Condition, Filter, emacs_mode, vi_insert_mode, vi_navigation_mode
@@ -18,14 +19,15 @@ from codex_py.frontends.tui.fitting import fit
 from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
 from codex_py.frontends.tui.menu import Option, bind_arrows
 from codex_py.frontends.tui.picker import Picker
-from codex_py.frontends.tui.surface import Surface
+from codex_py.frontends.tui.surface import Hints, Surface
 from codex_py.streams.terminal import printable
 
 _AGAIN_TO_LEAVE: Final = "Press Ctrl-C again to leave"
 _STOPPED: Final = "Stopped"
-"""While this is shown, Ctrl-C does nothing: pressed twice in a hurry it does not leave."""
+"""While this is shown, Ctrl-C and Esc do nothing: pressed twice in a hurry they neither leave nor go back."""
 _AGAIN_TO_LEAVE_WORK: Final = "The agent works: press Ctrl-D again to leave"
 _AGAIN_TO_GO_BACK: Final = "Press Esc again to go back to an earlier prompt"
+_AGAIN_TO_EMPTY: Final = "Press Esc again to empty the prompt (Up brings it back)"
 _TWICE_WITHIN_S: Final = 2.0
 
 SHORTCUTS: Final = (
@@ -37,7 +39,7 @@ SHORTCUTS: Final = (
     ("Shift-Tab", "switch to Plan mode or back"),
     ("Ctrl-J, Alt-Enter, Shift-Enter", "begin a new line"),
     ("Esc", "interrupt"),
-    ("Esc Esc", "go back to an earlier prompt"),
+    ("Esc Esc", "empty the composer (Up brings it back), else go back to an earlier prompt"),
     ("Ctrl-C", "empty the composer (Up brings it back), else interrupt; twice: leave"),
     ("Ctrl-D", "leave, if nothing is written"),
     ("Ctrl-Z", "stop; `fg` goes on"),
@@ -126,15 +128,15 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
     def interrupt() -> bool:
         return surface.loaded is not None and surface.loaded.interrupt()
 
-    def twice(hint: str, action: Callable[[], None]) -> None:
-        if hints.answered == hint:
-            action()
-        else:
-            hints.show(hint, for_s=_TWICE_WITHIN_S)
+    twice = partial(_twice, hints)
 
     def escape(_event: KeyPressEvent) -> None:
-        if not (interrupt() or composer.text):
-            twice(_AGAIN_TO_GO_BACK, lambda: surface.half().run_command("back"))
+        if interrupt() or hints.answered == _STOPPED:
+            hints.show(_STOPPED, for_s=_TWICE_WITHIN_S)
+        elif composer.text:
+            twice(_AGAIN_TO_EMPTY, composer.stash)
+        else:
+            twice(_AGAIN_TO_GO_BACK, lambda: surface.half().run_command("rewind"))
 
     def escape_of_vi(event: KeyPressEvent) -> None:
         event.key_processor.feed(KeyPress(Keys.Escape), first=True)
@@ -157,6 +159,14 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
     bind(keys, ESC, escape, composing & ~held)
     bind(keys, "c-c", control_c, composing)
     bind(keys, "c-d", control_d, composing & is_empty)
+
+
+def _twice(hints: Hints, hint: str, action: Callable[[], object]) -> None:
+    """Do it if the key was pressed before; else show the hint that says so."""
+    if hints.answered == hint:
+        action()
+    else:
+        hints.show(hint, for_s=_TWICE_WITHIN_S)
 
 
 def composer_keys(composer: Composer) -> KeyBindings:

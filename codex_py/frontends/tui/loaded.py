@@ -19,8 +19,10 @@ from codex_py.frontends.tui.commands.hooks import HOOKS, settle_hooks
 from codex_py.frontends.tui.commands.program import PROGRAM, PROMPTS, custom_command
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.commands.review import REVIEW
+from codex_py.frontends.tui.commands.rewind import REWIND
 from codex_py.frontends.tui.commands.sessions import SESSIONS
 from codex_py.frontends.tui.commands.settings import SETTINGS
+from codex_py.frontends.tui.commands.undoing import UNDOING
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.fitting import Fragments
@@ -103,7 +105,10 @@ class Loaded:
 
     def _find_commands(self) -> None:
         prompts = find_custom_prompts(self._conversation.config, self._surface.launch.environment)
-        self.commands = [*SETTINGS, *HOOKS, *SESSIONS, *REVIEW, *PROMPTS, *PROGRAM]
+        self.commands = [
+            *(*SETTINGS, *HOOKS, *UNDOING, *REWIND, *SESSIONS),
+            *(*REVIEW, *PROMPTS, *PROGRAM),
+        ]
         self._by_name = {
             name: each for each in self.commands for name in (each.name, *each.aliases)
         }

@@ -115,6 +115,10 @@ def test_esc_alone_interrupts_and_twice_goes_back(start: Start, escape: str) -> 
         program.wait_for("Working")
         program.type(escape)
         program.wait_for("Conversation interrupted")
+        # Another Esc right behind it was meant to stop the turn too.
+        program.type(escape)
+        program.wait_for("Stopped")
+        program.type("x\x7f")
         program.type(escape)
         program.wait_for("Press Esc again to go back")
         program.type(escape)

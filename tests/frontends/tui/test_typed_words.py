@@ -7,8 +7,10 @@ import pytest
 from codex_py.frontends.tui.commands.hooks import HOOKS
 from codex_py.frontends.tui.commands.program import PROGRAM, PROMPTS
 from codex_py.frontends.tui.commands.review import REVIEW
+from codex_py.frontends.tui.commands.rewind import REWIND
 from codex_py.frontends.tui.commands.sessions import SESSIONS
 from codex_py.frontends.tui.commands.settings import SETTINGS
+from codex_py.frontends.tui.commands.undoing import UNDOING
 from codex_py.testing import ev_completed, ev_function_call
 from codex_py.testing.events import Event
 from tests.frontends.tui.terminals import IDLE, Start
@@ -86,7 +88,16 @@ def test_a_word_answers_no_panel_of_any_command(
         program.wait_for("Another conversation")
         write_hooks(place.home / "hooks.json", "true")
         asking: set[str] = set()
-        for command in (*SESSIONS, *SETTINGS, *PROGRAM, *PROMPTS, *REVIEW, *HOOKS):
+        for command in (
+            *UNDOING,
+            *REWIND,
+            *SESSIONS,
+            *SETTINGS,
+            *PROGRAM,
+            *PROMPTS,
+            *REVIEW,
+            *HOOKS,
+        ):
             if command.name in WITHOUT_A_PANEL:
                 continue
             run(program, command.name)

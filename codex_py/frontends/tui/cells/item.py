@@ -295,10 +295,14 @@ def reason_cell(reason: str) -> RenderableType:
 
 def worked_cell(milliseconds: int, diff: str = "", now: str = "") -> RenderableType:
     """How long a turn took, what it changed, and when it ended."""
-    parts = [f"Worked for {took(milliseconds)}"]
-    if diff and len(diff) <= _MOST_COUNTED:
-        files = read_diff(diff)
-        signs = Counter(line.sign for file in files for line in file.lines)
-        count = f"{len(files)} file{'s' * (len(files) != 1)}"
-        parts.append(f"{count} +{signs['+']} \u2212{signs['-']}")
-    return Text("  " + " · ".join([*parts, *filter(None, [now])]), "quiet")
+    parts = [f"Worked for {took(milliseconds)}", counted(diff), now]
+    return Text("  " + " · ".join(filter(None, parts)), "quiet")
+
+
+def counted(diff: str) -> str:
+    """The files and lines of a diff, as `1 file +8 -3`; empty for none, and for one that is too long."""
+    if not diff or len(diff) > _MOST_COUNTED:
+        return ""
+    files = read_diff(diff)
+    signs = Counter(line.sign for file in files for line in file.lines)
+    return f"{len(files)} file{'s' * (len(files) != 1)} +{signs['+']} \u2212{signs['-']}"

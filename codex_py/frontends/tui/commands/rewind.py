@@ -1,0 +1,203 @@
+"""`/rewind`: back to an earlier prompt, with the conversation, with the files, or with both."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import inf
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from codex_py.app.session import Session
+from codex_py.errors import CodexError
+from codex_py.frontends.tui.cells.item import counted
+from codex_py.frontends.tui.commands.registry import Command, CommandContext
+from codex_py.frontends.tui.commands.undoing import (
+    agreed_plan,
+    carry_out,
+    confirmed,
+    entries_here,
+    paths_of,
+)
+from codex_py.frontends.tui.fitting import Fragments, fit
+from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.panel import Choice
+from codex_py.frontends.tui.picker import Picker
+from codex_py.patch.diff.writer import git_diff
+from codex_py.patch.files.change import Entry, patched_files
+from codex_py.patch.undo.entries import Entries, unkept_in
+from codex_py.patch.undo.plan import EditedSince, plan_undo
+from codex_py.protocol.event_items import UserMessage
+from codex_py.rollout.past import SentPrompt, sent_prompts
+from codex_py.streams.terminal import printable, some_of
+
+Aim: TypeAlias = Literal["both", "conversation", "files", "nothing"]
+_LEAST: Final = 12
+"""Columns of a prompt in the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A prompt to go back to."""
+
+    prompt: SentPrompt
+    turns: int
+    """The argument of `Session.rollback`; 0 if the conversation cannot go back to it."""
+    turns_since: Sequence[Entry]
+    """What its turn and later ones changed, the newest first, without contents."""
+    count: str
+    """Of what changed up to the next prompt; empty if nothing did."""
+
+    @property
+    def told(self) -> str:
+        time = datetime.fromtimestamp(self.prompt.time).astimezone() if self.prompt.time else None
+        is_today = time is not None and time.date() == datetime.now().astimezone().date()
+        shown = "" if time is None else f"{time:%H:%M}" if is_today else f"{time:%b %d %H:%M}"
+        state = "" if self.turns else "before the compaction"
+        return " · ".join(filter(None, (shown, self.count, state)))
+
+
+def _places(session: Session, entries: Entries) -> list[_Place]:
+    """Where one can go back to, oldest first. Reads files."""
+    past = session.past_prompts()
+    path = session.session_file
+    sent = list(sent_prompts(path)) if path is not None and path.exists() else []
+    kept = sum(not each.is_compacted for each in sent)
+    if kept != len(past):
+        # Not saved, or not as it was said.
+        sent = [SentPrompt(each.prompt.text, 0.0, session.thread_id) for each in past]
+    threads = {each.thread_id: each.until for each in sent}
+    changed: list[tuple[float, Entry]] = []
+    for entry in entries.done_here:
+        turn = entry.turn
+        if turn is not None and entry.number not in entries.undone:
+            # What died was written down when it was found, maybe much later.
+            ended = turn.began if turn.is_cut_off else entry.time
+            if ended <= threads.get(turn.thread_id, 0.0) and (entry.changes or turn.unkept):
+                changed.append((ended, entry))
+    places: list[_Place] = []
+    for n, each in enumerate(sent):
+        next_time = sent[n + 1].time if n + 1 < len(sent) else inf
+        own = [entry for ended, entry in changed if each.time and each.time < ended <= next_time]
+        since = [entry for ended, entry in changed if each.time and each.time < ended]
+        turns = 0 if each.is_compacted else len(sent) - n
+        places.append(_Place(each, turns, since, counted(_diff(entries, own))))
+    return places
+
+
+def _diff(entries: Entries, changed: Sequence[Entry]) -> str:
+    whole = [entries.find(entry.number) for entry in changed]
+    return "".join(git_diff(patched_files(each.changes), Path(each.cwd)) for each in whole)
+
+
+def _warnings(place: _Place, entries: Entries, cwd: Path) -> tuple[bool, list[str]]:
+    """Whether files can come back, and what the user should know before that. Reads files."""
+    if not place.turns_since:
+        return False, []
+    numbers = [entry.number for entry in place.turns_since]
+    try:
+        plan = plan_undo(entries.journal, numbers[0], others=numbers[1:], force=True)
+        told = [f"Files: {paths_of(plan, cwd)}"] if plan.changes else []
+        if unkept := unkept_in(place.turns_since):
+            told.append(f"Not kept, so it stays as it is: {some_of(unkept)}")
+        try:
+            told += plan_undo(entries.journal, numbers[0], others=numbers[1:]).doubts
+        except EditedSince as error:
+            told.append(f"Only if you agree: {str(error).partition(': ')[2]}")
+        return bool(plan.changes), told
+    except CodexError as error:
+        return False, [f"Files stay as they are: {error}"]
+
+
+async def _rewind(context: CommandContext, _: str) -> None:
+    async with context.undoing:
+        await _go_back(context, await context.conversation.opened())
+
+
+async def _go_back(context: CommandContext, session: Session) -> None:
+    surface, conversation = context.surface, context.conversation
+    entries = await asyncio.to_thread(entries_here, context)
+    places = await asyncio.to_thread(_places, session, entries)
+    if not places:
+        surface.hints.show("there is no earlier prompt to go back to")
+        return
+    room = surface.screen.width - len("> ") - len("  ")
+    rows = [
+        Option(fit(printable(p.prompt.text), max(_LEAST, room - len(p.told))), p, note=p.told)
+        for p in places
+    ]
+    place = await surface.panels.show(Picker("Go back to a prompt", rows, selected=len(rows) - 1))
+    if place is None:
+        return
+    aim = await _aim(context, place, entries)
+    if aim == "nothing" or conversation.is_working or conversation.session is not session:
+        return
+    if aim != "conversation":
+        of_others = any(e.turn and e.turn.thread_id != session.thread_id for e in place.turns_since)
+        other = "Some of it belongs to the conversation that this one is a copy of."
+        if of_others and not await confirmed(context, "Bring files back?", other):
+            return
+        numbers = [entry.number for entry in place.turns_since]
+        plan = await agreed_plan(context, entries.journal, numbers, "files")
+        if plan is None or conversation.is_working or conversation.session is not session:
+            return
+        await carry_out(context, plan, "Brought files back (/redo takes that back)")
+    if aim != "files" and conversation.is_working:
+        context.transcript.notice("The conversation has not gone back: a turn has begun.")
+    elif aim != "files":
+        _take_back(context, session, place)
+
+
+async def _aim(context: CommandContext, place: _Place, entries: Entries) -> Aim:
+    """What is to go back: asked if there is a choice, or something to say."""
+    can_undo, told = await asyncio.to_thread(_warnings, place, entries, context.config.cwd)
+    if place.turns and not place.turns_since and place.prompt.time:
+        return "conversation"
+    if not place.turns_since:
+        told.append(
+            "No file was changed since."
+            if place.prompt.time
+            else "Files stay as they are: when this was said is not known."
+        )
+    if place.prompt.is_steered and can_undo:
+        told.append("It was said while a turn ran: files go back to the beginning of that turn.")
+    if not place.turns:
+        told.append("The prompt is before the compaction: the conversation cannot go back to it.")
+    options: list[Option[Aim]] = []
+    if place.turns and can_undo:
+        options.append(Option("The conversation and the files", "both", "b"))
+    if place.turns:
+        options.append(Option("The conversation only", "conversation", "c"))
+    if can_undo:
+        options.append(Option("The files only", "files", "f"))
+    options.append(Option("Nothing", "nothing", "n"))
+    head = fit(printable(place.prompt.text), context.surface.screen.width - 20)
+    question: Fragments = [("bold", f"Go back to {head!r}?")]
+    question += [
+        ("", f"\n\n{printable(line)}" if n == 0 else f"\n{printable(line)}")
+        for n, line in enumerate(told)
+    ]
+    return await context.surface.panels.show(Choice(question, options, cancelled="nothing"))
+
+
+def _take_back(context: CommandContext, session: Session, place: _Place) -> None:
+    """Forget the prompt and what followed, and put it into the composer."""
+    conversation, turns = context.conversation, place.turns
+    conversation.plan_offer.withdraw()
+    prompt = session.rollback(turns)
+    said = conversation.progress.said
+    places = [n for n, item in enumerate(said) if isinstance(item, UserMessage)]
+    del said[places[-turns] if turns <= len(places) else 0 :]
+    context.transcript.notice(f"Went back {turns} prompt{'s' if turns > 1 else ''}.")
+    context.surface.composer.set_text(prompt.text, [Path(image) for image in prompt.images])
+
+
+REWIND = [
+    Command(
+        "rewind",
+        "go back to an earlier prompt, with or without files (Esc Esc)",
+        _rewind,
+        while_working=False,
+        aliases=("back",),
+    )
+]

@@ -1,0 +1,115 @@
+"""Commands that bring files back: `/undo` and `/redo`, and what `/rewind` has of them."""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from codex_py.frontends.tui.cells.layout import MOST_ROWS
+from codex_py.frontends.tui.cells.patch import diff_cell
+from codex_py.frontends.tui.commands.registry import Command, CommandContext
+from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.overlay import Pages
+from codex_py.frontends.tui.panel import yes_or_no
+from codex_py.patch.files.change import Entry
+from codex_py.patch.files.journal import Journal
+from codex_py.patch.undo.entries import Entries
+from codex_py.patch.undo.plan import EditedSince, UndoPlan, plan_undo
+from codex_py.patch.undo.recorder import undo_problem
+from codex_py.patch.undo.running_turns import recover_turns
+from codex_py.streams.terminal import some_of
+
+
+def entries_here(context: CommandContext) -> Entries:
+    """Those of the journal, after what died was recovered. Reads files."""
+    home, cwd = context.config.home, context.config.cwd
+    journal = Journal(home, cwd)
+    journal.recover()
+    recover_turns(home, cwd, context.surface.safe_environment)
+    return Entries(journal)
+
+
+def paths_of(plan: UndoPlan, cwd: Path) -> str:
+    return some_of([os.path.relpath(change.path, cwd) for change in plan.changes])
+
+
+async def confirmed(
+    context: CommandContext, title: str, reason: str, show_all: Callable[[], None] | None = None
+) -> bool:
+    question: Fragments = [("bold", title), ("", f"\n\n{reason}")]
+    panel = yes_or_no(question, "Yes, do it", "No", show_all=show_all)
+    return await context.surface.panels.show(panel)
+
+
+async def agreed_plan(
+    context: CommandContext, journal: Journal, numbers: Sequence[int], what: str
+) -> UndoPlan | None:
+    """An undo of entries, the newest first, whose doubts the user has been asked about; None after a no.
+
+    Raises:
+        CodexError: see `plan_undo`.
+    """
+    plan_them = partial(plan_undo, journal, numbers[0], others=numbers[1:])
+    try:
+        plan = await asyncio.to_thread(plan_them)
+        doubts = "\n".join(plan.doubts)
+        return plan if not doubts or await confirmed(context, "Undo all of it?", doubts) else None
+    except EditedSince as error:
+        # Its number is nothing that the user has seen.
+        context.transcript.notice(f"Not done: {what} {str(error).partition(': ')[2]}", "warning")
+        title = "Would change" if error.is_plan else "Edited since"
+        shown = diff_cell(error.diff, most=MOST_ROWS, title=title, key=" (v shows all)")
+        context.transcript.print(shown)
+        whole = Pages(title)
+        whole.add(diff_cell(error.diff, title=title))
+    reason = "What it replaces is kept."
+    show_all = partial(context.overlays.open, whole)
+    if not await confirmed(context, "Do it all the same?", reason, show_all):
+        return None
+    return await asyncio.to_thread(plan_them, force=True)
+
+
+async def carry_out(context: CommandContext, plan: UndoPlan, done: str) -> None:
+    """Do it, and say so. Raises a `PatchError` if it fails: nothing has changed."""
+    home, cwd = context.config.home, context.config.cwd
+    await asyncio.to_thread(plan.commit)
+    context.transcript.notice(f"{done}: {paths_of(plan, cwd)}")
+    if plan.unkept:
+        context.transcript.notice(f"Not brought back: {some_of(plan.unkept)}")
+    environment = context.surface.safe_environment
+    if problem := await asyncio.to_thread(undo_problem, home, cwd, environment):
+        context.transcript.notice(problem)
+
+
+async def _take_back(context: CommandContext, *, redo: bool) -> None:
+    def find() -> tuple[Journal, int, Entry]:
+        entries = entries_here(context)
+        entry = entries.find(entries.newest_undo() if redo else None)
+        return entries.journal, entry.number, entries.find(entry.undoes) if redo else entry
+
+    journal, number, undone = await asyncio.to_thread(find)
+    what, session = undone.name, context.conversation.session
+    if undone.turn and session is not None and undone.turn.thread_id == session.thread_id:
+        what = f"turn {undone.turn.number}"
+    elif undone.turn and not await confirmed(
+        context,
+        f"{'Do' if redo else 'Undo'} {what}{' again' if redo else ''}?",
+        "It belongs to another conversation in this folder.",
+    ):
+        return
+    if plan := await agreed_plan(context, journal, [number], what):
+        await carry_out(context, plan, f"{'Made again' if redo else 'Undid'} {what}")
+
+
+async def _in_turn(context: CommandContext, _: str, *, redo: bool) -> None:
+    async with context.undoing:
+        await _take_back(context, redo=redo)
+
+
+_undo, _redo = partial(_in_turn, redo=False), partial(_in_turn, redo=True)
+
+UNDOING = [
+    Command("undo", "take back what the last turn or patch changed", _undo, while_working=False),
+    Command("redo", "take the last undo back", _redo, while_working=False),
+]
