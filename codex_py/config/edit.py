@@ -20,7 +20,7 @@ from codex_py.config.overrides import only_path
 from codex_py.errors import ConfigError
 from codex_py.filesystem.private import locked, make_private
 
-TomlValue: TypeAlias = "Mapping[str, Any] | str | bool | None"
+TomlValue: TypeAlias = "Mapping[str, Any] | str | bool | int | None"
 
 _BLANK = re.compile(r"\s*(?:#|\Z)")
 

@@ -25,6 +25,7 @@ from codex_py.frontends.tui.commands.settings import SETTINGS
 from codex_py.frontends.tui.commands.undoing import UNDOING
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.conversation import Conversation
+from codex_py.frontends.tui.first_run import first_run, is_first_run
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.overlay import Overlays
 from codex_py.frontends.tui.panel import Postponed, yes_or_no
@@ -165,12 +166,24 @@ class Loaded:
             config = conversation.config
             problem = missing_key(config, launch.environment)
             if problem is not None and launch.replay is None:
-                path = config.home / "config.toml"
-                self._transcript.notice(_NO_KEY.format(problem=problem, config=path))
+                await self._without_key(problem, config)
             options = await self._options()
         except CodexError as error:
             self._transcript.notice(str(error), "error")
         await conversation.open_first(options)
+
+    async def _without_key(self, problem: str, config: Config) -> None:
+        launch = self._surface.launch
+        try:
+            if is_first_run(config, launch.environment) and await first_run(
+                self._surface, config, self._transcript
+            ):
+                self._conversation.config = launch.reload()
+                return
+        except CodexError as error:
+            self._transcript.notice(str(error), "error")
+        path = config.home / "config.toml"
+        self._transcript.notice(_NO_KEY.format(problem=problem, config=path))
 
     async def close(self) -> str:
         farewell = self._farewell()

@@ -15,6 +15,7 @@ from prompt_toolkit.formatted_text import split_lines
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, VSplit, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
+from prompt_toolkit.layout.processors import PasswordProcessor
 
 from codex_py.frontends.tui.fitting import (
     INDENT,
@@ -255,6 +256,7 @@ class Entry(Panel[str | None]):
 
     Args:
         field: has the text, also after Esc, and when the same is asked again.
+        is_hidden: asterisks are shown.
     """
 
     hint = "Enter sends, Ctrl-J begins a new line, Esc goes back"
@@ -265,8 +267,10 @@ class Entry(Panel[str | None]):
         *,
         check: Callable[[str], str] = lambda _: "",
         field: Buffer,
+        is_hidden: bool = False,
     ) -> None:
         super().__init__(None)
+        self.hint = "Enter keeps it, Esc goes back" if is_hidden else self.hint
         self._question = question
         self._check = check
         self._problem = ""
@@ -276,7 +280,7 @@ class Entry(Panel[str | None]):
         bind(keys, "c-j", lambda _: buffer.insert_text("\n"))
         bind(keys, PASTE, lambda event: buffer.insert_text(re.sub("\r\n?", "\n", event.data)))
         window = Window(
-            BufferControl(buffer, key_bindings=keys),
+            BufferControl(buffer, [PasswordProcessor()] if is_hidden else [], key_bindings=keys),
             height=self._field_rows,
             wrap_lines=True,
             dont_extend_height=True,

@@ -1,0 +1,143 @@
+"""The page of a first run, where no model can be asked: a key, a model server of this machine, or the demo.
+
+A key goes into `auth.json` alone: it is shown as asterisks, and no history, screen or file of a session has it.
+"""
+
+import asyncio
+import subprocess
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from prompt_toolkit.clipboard import ClipboardData
+
+from codex_py.app.exec_process import PROGRAM
+from codex_py.app.model import named_provider
+from codex_py.app.providers.local_servers import local_settings
+from codex_py.app.stored_login import checked_key, store_key
+from codex_py.config.config import Config
+from codex_py.config.edit import set_in_config
+from codex_py.config.permission_profiles import SECRETS
+from codex_py.errors import CodexError, ConfigError, ModelError
+from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.key_codes import PASTE, bind
+from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.panel import Choice, Entry, field_of, yes_or_no
+from codex_py.frontends.tui.surface import Surface
+from codex_py.frontends.tui.transcript import Transcript
+from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS, LOCAL_PROVIDERS
+from codex_py.streams.terminal import printable
+
+_KEY, _DEMO, _LATER = "key", "demo", "later"
+_HEAD: Final = "No model can be asked yet: there is no key."
+_WITH_OTHER_TOKENS: Final = {"github"}
+"""The variable of its key is set for other programs as a rule."""
+_LEAST_KEY: Final = 20
+"""Characters. What is shorter, and pasted where a key is not asked for, is a prompt."""
+
+
+def is_first_run(config: Config, environment: Mapping[str, str]) -> bool:
+    """True if no provider is configured, and none has a key in the environment."""
+    if "model_provider" in config.values or config.model_providers:
+        return False
+    for name in {*BUILT_IN_PROVIDERS} - {*LOCAL_PROVIDERS} - _WITH_OTHER_TOKENS:
+        # Azure has an address that must be set.
+        with suppress(ConfigError):
+            if environment.get(named_provider(config, name, environment).env_key or ""):
+                return False
+    return True
+
+
+async def first_run(surface: Surface, config: Config, transcript: Transcript) -> bool:
+    """Show the page until the user has chosen; True if the configuration has changed, False if it is for later.
+
+    Raises:
+        CodexError: the choice could not be kept.
+    """
+    environment, pasted = surface.environment, field_of()
+    probes = [asyncio.to_thread(_local, config, name, environment) for name in LOCAL_PROVIDERS]
+    servers = {each["model_provider"]: each for each in await asyncio.gather(*probes) if each}
+    while True:
+        page = partial(_page, servers, pasted.insert_text)
+        choice = await surface.panels.ask(page, about="How do you want to begin?")
+        if choice == _LATER:
+            return False
+        if choice == _DEMO:
+            await surface.screen.pause(partial(subprocess.run, [*PROGRAM, "demo"], env=environment))
+        elif choice != _KEY:
+            for name, value in servers[choice].items():
+                set_in_config(config.home / "codex-py", (name,), value)
+            model = printable(f"{choice}/{servers[choice]['model']}")
+            transcript.notice(f"{model} is used from now on: {config.home}/codex-py/config.toml")
+            break
+        elif key := await _key(surface, pasted.text):
+            store_key(config, key)
+            transcript.notice("API key saved. It is checked when you send a request.")
+            break
+        pasted.reset()
+    await _protect(surface, config, transcript)
+    return True
+
+
+def _local(config: Config, name: str, environment: Mapping[str, str]) -> Mapping[str, Any] | None:
+    try:
+        return local_settings(config, name, None, environment)
+    except (ConfigError, ModelError):
+        return None
+
+
+def _page(servers: Mapping[str, Mapping[str, Any]], take: Callable[[str], None]) -> Choice[str]:
+    options = [Option("Paste an API key of OpenAI", _KEY, "k")]
+    for name, settings in servers.items():
+        options.append(Option(printable(f"{name} on this machine: {settings['model']}"), name))
+    options.append(Option("See the demo, without a key or a network", _DEMO, "d"))
+    options.append(Option("Not now: say what else can be done", _LATER, "n"))
+    panel = Choice[str](
+        [("bold", _HEAD), ("", "\n\nHow do you want to begin?")], options, cancelled=_LATER
+    )
+
+    def paste(text: str) -> None:
+        if len(text) < _LEAST_KEY or _problem(text.strip()):
+            panel.write(text)
+        else:
+            take(text.strip())
+            panel.give(_KEY)
+
+    bind(panel.keys, PASTE, lambda event: paste(event.data))
+    return panel
+
+
+def _problem(text: str) -> str:
+    """Why this is no key; empty if it may be one."""
+    try:
+        checked_key(text)
+    except CodexError as error:
+        return str(error)
+    return ""
+
+
+async def _key(surface: Surface, pasted: str) -> str | None:
+    """A key that the user has typed or pasted; None if it is given up."""
+    question: Fragments = [
+        ("bold", "The API key"),
+        ("", "\n\nIt is kept in auth.json alone, for you alone."),
+    ]
+
+    entry = Entry(question, check=_problem, field=field_of(pasted), is_hidden=True)
+    try:
+        return await surface.panels.show(entry)
+    finally:
+        # What was cut in the field could be pasted into a prompt.
+        surface.screen.app.clipboard.set_data(ClipboardData())
+
+
+async def _protect(surface: Surface, config: Config, transcript: Transcript) -> None:
+    if "protection" in config.values:
+        return
+    question: Fragments = [("bold", "Keep secrets from the agent and its commands?")]
+    question.append(("", f"\n\nDenied would be: {', '.join(SECRETS)}"))
+    panel = partial(yes_or_no, question, "Yes, deny them", "No, change nothing")
+    if await surface.panels.ask(panel, about=""):
+        set_in_config(config.home / "codex-py", ("protection", "secrets"), "deny")
+        transcript.notice('`protection.secrets = "deny"` holds from now on.')

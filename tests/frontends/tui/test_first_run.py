@@ -1,0 +1,129 @@
+import stat
+import tomllib
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+
+import pytest
+
+from codex_py.testing import ev_completed, ev_message
+from tests.frontends.tui.terminals import leave
+from tests.support.program import Workplace, environment
+from tests.support.pty_program import PtyProgram
+from tests.support.server import ScriptedServer
+
+ANSWER = [[*ev_message("Hello."), ev_completed()]]
+KEY = "sk-proj-0123456789abcdefghijkl"
+PAGE = "No model can be asked yet"
+
+Begin = Callable[..., PtyProgram]
+
+
+@pytest.fixture
+def begin(place: Workplace) -> Generator[Begin]:
+    """Start in a home where nothing is configured but trust."""
+    with ExitStack() as stack:
+
+        def begin(columns: int = 80, rows: int = 24, **env: str) -> PtyProgram:
+            trusted = f'[projects."{place.cwd}"]\ntrust_level = "trusted"\n'
+            (place.home / "config.toml").write_text(trusted, encoding="utf-8")
+            variables = {"TERM": "xterm-256color", "LANG": "C.UTF-8", **env}
+            # Nothing answers where model servers are looked for, unless a test says so.
+            variables = {"CODEX_OSS_BASE_URL": "http://127.0.0.1:1/v1", **variables}
+            program = PtyProgram(
+                (),
+                place.cwd,
+                environment(place.home, variables),
+                columns=columns,
+                rows=rows,
+                codex_py=True,
+            )
+            return stack.enter_context(program)
+
+        yield begin
+
+
+def _files_with(place: Workplace, text: str) -> list[str]:
+    found = [path for path in place.home.rglob("*") if path.is_file()]
+    return [path.name for path in found if text.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("is_on_page", [True, False])
+def test_a_key_is_kept_in_auth_json_and_nowhere_else(
+    begin: Begin, place: Workplace, is_on_page: bool
+) -> None:
+    with ScriptedServer(ANSWER) as server:
+        program = begin(60, 20, OPENAI_BASE_URL=server.base_url)
+        program.wait_for(PAGE)
+        if not is_on_page:
+            program.type("k")
+            program.wait_for("The API key")
+        program.paste(KEY)
+        program.wait_for("*" * len(KEY))
+        # What is cut out of the field cannot be put into a prompt.
+        program.press("c-u")
+        program.settle()
+        program.paste(KEY)
+        program.wait_for("*" * len(KEY))
+        program.press("enter")
+        program.wait_for("Keep secrets from the agent")
+        program.press("enter")
+        program.wait_for("Ask codex-py to do anything")
+        program.press("c-y")
+        program.type("Hello?")
+        program.wait_for("\u203a Hello?")
+        program.press("enter")
+        program.wait_for("Hello.")
+        assert server.requests[-1].headers["authorization"] == f"Bearer {KEY}"
+        leave(program)
+    assert KEY.encode() not in program.raw
+    assert _files_with(place, KEY) == ["auth.json"]
+    assert stat.S_IMODE((place.home / "auth.json").stat().st_mode) == 0o600
+    assert not (place.home / "codex-py" / "config.toml").exists()
+
+
+def test_a_model_of_this_machine_is_used_from_then_on_and_secrets_are_denied_after_a_yes(
+    begin: Begin, place: Workplace
+) -> None:
+    with ScriptedServer(ANSWER, models=["qwen3:8b"]) as server:
+        program = begin(140, 40, CODEX_OSS_PORT=str(server.port), CODEX_OSS_BASE_URL="")
+        program.wait_for("ollama on this machine: qwen3:8b")
+        program.type("2")
+        program.wait_for("Keep secrets from the agent")
+        program.type("y")
+        program.wait_for("holds from now on")
+        program.wait_for("Ask codex-py to do anything")
+        program.type("Hello?\r")
+        program.wait_for("Hello.")
+        assert server.requests[-1].body["model"] == "qwen3:8b"
+        leave(program)
+    kept = tomllib.loads((place.home / "codex-py" / "config.toml").read_text("utf-8"))
+    assert kept == {
+        "model_provider": "ollama",
+        "model": "qwen3:8b",
+        "protection": {"secrets": "deny"},
+    }
+
+
+def test_esc_leaves_the_page_and_nothing_has_changed(begin: Begin, place: Workplace) -> None:
+    program = begin(TERM="dumb", LC_ALL="C", NO_COLOR="1")
+    program.wait_for(PAGE)
+    program.press("esc")
+    program.wait_for("With another service")
+    program.wait_for("Ask codex-py to do anything")
+    assert not (place.home / "auth.json").exists()
+    assert not (place.home / "codex-py" / "config.toml").exists()
+
+
+def test_the_demo_comes_back_to_the_page(begin: Begin) -> None:
+    program = begin()
+    program.wait_for(PAGE)
+    program.type("d")
+    program.wait_for("What it changed:")
+    program.wait_for(PAGE)
+
+
+@pytest.mark.parametrize("name", ["CODEX_API_KEY", "ANTHROPIC_API_KEY"])
+def test_with_a_key_in_the_environment_there_is_no_page(begin: Begin, name: str) -> None:
+    program = begin(**{name: "sk-any"})
+    program.wait_for("/ commands, @ files")
+    assert PAGE not in program.text
