@@ -3,6 +3,9 @@
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from codex_py.app.features.otel import settings
 from codex_py.errors import ConfigError
 from codex_py.testing import ev_completed, ev_failed, ev_function_call, ev_message
+from codex_py.version import __version__
 from tests.e2e.test_roles import Family, says
 from tests.support.collector import Collector
 from tests.support.program import Outcome, Workplace
@@ -23,6 +27,20 @@ SECRETS = ("the prompt", "s3cret", "the answer")
 
 def calling(command: str) -> list[dict[str, Any]]:
     return [*ev_function_call("call_1", "exec_command", {"cmd": command}), ev_completed()]
+
+
+def endless(address: str) -> Callable[[BaseHTTPRequestHandler], None]:
+    """A collector that sends its clients away, and never ends to say so."""
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(307)
+        handler.send_header("location", address)
+        handler.end_headers()
+        with suppress(OSError):
+            while True:
+                handler.wfile.write(b"x" * 65536)
+
+    return answer
 
 
 def configure(place: Workplace, server: ScriptedServer, toml: str) -> None:
@@ -59,7 +77,14 @@ def test_a_turn_is_three_kinds_of_span_with_tokens_and_no_content(
     assert first["gen_ai.provider.name"] == "mock"
     assert first["gen_ai.usage.input_tokens"] > 0
     assert first["gen_ai.usage.output_tokens"] > 0
+    assert first["gen_ai.request.stream"] is True
+    assert first["gen_ai.response.time_to_first_chunk"] > 0
+    for kind in ("input", "output"):
+        used = [span[f"gen_ai.usage.{kind}_tokens"] for span in (turn, *chats)]
+        assert used[0] == sum(used[1:])
+    assert turn["gen_ai.agent.version"] == __version__
     assert tool["gen_ai.tool.name"] == "exec_command"
+    assert tool["gen_ai.tool.type"] == "function"
     assert tool["gen_ai.tool.call.id"] == "call_1"
     assert not any(span["failed"] for span in told.spans)
     # A collector of another program's would be of no use without who it is.
@@ -70,9 +95,13 @@ def test_a_turn_is_three_kinds_of_span_with_tokens_and_no_content(
         "input": sum(chat["gen_ai.usage.input_tokens"] for chat in chats),
         "output": sum(chat["gen_ai.usage.output_tokens"] for chat in chats),
     }
-    durations = [each for each in told.metrics if each["name"].endswith("operation.duration")]
-    counts = {each["gen_ai.operation.name"]: each["n"] for each in durations}
-    assert counts == {"invoke_agent": 1, "chat": 2, "execute_tool": 1}
+    durations = {each["name"]: each for each in told.metrics if each["name"].endswith("duration")}
+    assert {name: each["n"] for name, each in durations.items()} == {
+        "gen_ai.invoke_agent.duration": 1,
+        "gen_ai.client.operation.duration": 2,
+        "gen_ai.execute_tool.duration": 1,
+    }
+    assert durations["gen_ai.execute_tool.duration"]["gen_ai.tool.name"] == "exec_command"
     assert told.log("codex.tool_result")["success"] is True
     assert told.log("codex.user_prompt")["prompt"] == "[REDACTED]"
     whole = b" ".join(told.bodies)
@@ -149,6 +178,36 @@ def test_an_exporter_that_fails_costs_a_second_at_most_and_is_told_once(
     assert took_s < 20
 
 
+@pytest.mark.parametrize(
+    "more", ['headers = { x = "a\\nb" }', 'tls = { ca-certificate = "/nonexistent" }']
+)
+def test_what_cannot_be_sent_is_told(place: Workplace, more: str) -> None:
+    at = 'endpoint = "https://127.0.0.1:9/", protocol = "json"'
+    with ScriptedServer([DONE]) as server:
+        configure(place, server, f"[otel]\ntrace_exporter = {{ otlp-http = {{ {at}, {more} }} }}\n")
+        outcome = place.rerun("go")
+    assert outcome.code == 0
+    assert "cannot be reached" in str(outcome.items) + outcome.err
+
+
+def test_a_variable_that_the_sdk_cannot_read_is_one_sentence(place: Workplace) -> None:
+    variable = {"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "many"}
+    with Collector() as told, ScriptedServer([]) as server:
+        configure(place, server, told.config())
+        outcome = place.rerun("go", env=variable)
+    assert outcome.code == 78
+    assert "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT must be" in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_a_collector_keeps_nothing_busy_and_sends_nobody_elsewhere(place: Workplace) -> None:
+    with Collector() as other, Collector(answer=endless(other.url("/v1/traces"))) as told:
+        outcome, _ = ran(place, told, DONE)
+    assert outcome.code == 0
+    assert other.received == []
+    assert "answers with status 307" in str(outcome.items) + outcome.err
+
+
 def test_a_project_names_no_exporter(place: Workplace) -> None:
     with Collector() as told, ScriptedServer([DONE]) as server:
         place.configure(server)
@@ -167,6 +226,10 @@ def test_a_project_names_no_exporter(place: Workplace) -> None:
         ('exporter = { otlp-grpc = { endpoint = "x" } }', "only `otlp-http` is supported"),
         ('exporter = { otlp-http = { endpoint = "http://x" } }', "an `endpoint` and a `protocol`"),
         ('exporter = "other"', "otel.exporter"),
+        (
+            'exporter = { otlp-http = { endpoint = "x", protocol = "json" } }',
+            "`endpoint` must begin",
+        ),
     ],
 )
 def test_a_wrong_exporter_stops_the_start(place: Workplace, setting: str, said: str) -> None:

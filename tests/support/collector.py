@@ -6,6 +6,7 @@ import gzip
 import json
 import threading
 from base64 import b64encode
+from collections.abc import Callable
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -34,9 +35,16 @@ _MESSAGES = {
 
 
 class Collector:
-    """Keeps what is exported. `status` is that of its answers; a `silent` one never answers."""
+    """Keeps what is exported. `status` is that of its answers; a `silent` one never answers; `answer` answers in its
+    place."""
 
-    def __init__(self, *, status: int = 200, silent: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        status: int = 200,
+        silent: bool = False,
+        answer: Callable[[BaseHTTPRequestHandler], None] | None = None,
+    ) -> None:
         self.received: list[tuple[str, Any]] = []
         self.bodies: list[bytes] = []
         self.headers: list[Message] = []
@@ -53,6 +61,10 @@ class Collector:
                 if self.headers.get("content-encoding") == "gzip":
                     body = gzip.decompress(body)
                 outer.take(self.path, body, self.headers)
+                if answer is not None:
+                    self.close_connection = True
+                    answer(self)
+                    return
                 self.send_response(status)
                 self.send_header("content-length", "0")
                 self.end_headers()

@@ -34,6 +34,7 @@ from codex_py.protocol.addresses import shown_url
 
 _END_S: Final = 1.0
 """How long the end of a session waits for its exporters, all together."""
+_TYPE: Final = "content-type"
 _IDS: Final = ("traceId", "spanId", "parentSpanId")
 
 
@@ -112,28 +113,33 @@ class _Post(requests.Session):
         self.pending: str | None = None
         self.is_last = False
 
-    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
-        url = shown_url(request.url or "")
-        self.pending = f"{url} does not answer"
-        if self._message is not None:
-            data = MessageToDict(
-                self._message.FromString(request.body), use_integers_for_enums=True
-            )
-            headers = {**request.headers, "Content-Type": "application/json"}
-            request.prepare_headers({k: v for k, v in headers.items() if k != "Content-Length"})
-            request.prepare_body(json.dumps(_with_hex_ids(data)).encode(), None)
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Collectors send nobody elsewhere, and the body of such an answer would be read."""
+
+    def request(self, method: str, url: str, **options: Any) -> requests.Response:
+        shown = shown_url(url)
+        self.pending = f"{shown} does not answer"
         try:
-            response = super().send(request, **options)
-        except requests.RequestException as error:
-            self.failure = f"{url} cannot be reached ({type(error).__name__})"
+            if self._message is not None:
+                message = self._message.FromString(options["data"])
+                data = _with_hex_ids(MessageToDict(message, use_integers_for_enums=True))
+                headers = {k: v for k, v in options["headers"].items() if k.lower() != _TYPE}
+                options |= {"headers": {**headers, _TYPE: "application/json"}}
+                options["data"] = json.dumps(data).encode()
+            response = super().request(method, url, **options, stream=True)
+        except (OSError, ValueError) as error:
+            self.failure = f"{shown} cannot be reached ({type(error).__name__})"
             if self.is_last:
                 # Any other error than of a connection is not tried again.
                 raise InterruptedError(self.failure) from error
             raise
         finally:
             self.pending = None
+        # Nothing but the status counts, and the rest may have no end.
+        response._content = b""
+        response.close()
         ok = 200 <= response.status_code < 300
-        self.failure = None if ok else f"{url} answers with status {response.status_code}"
+        self.failure = None if ok else f"{shown} answers with status {response.status_code}"
         return response
 
 

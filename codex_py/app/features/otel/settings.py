@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from codex_py.app.options import SessionSetup
+from codex_py.config.mcp import url_problem
 from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
 from codex_py.version import DISTRIBUTION
@@ -63,6 +64,8 @@ def exporters_of(setup: SessionSetup) -> Iterator[tuple[str, Exporter]]:
                     f"otel.{key}: nothing is exported: `statsig` is a service of Codex's own."
                 )
             case {"otlp-http": {"endpoint": endpoint, "protocol": protocol, **more}}:
+                if (problem := url_problem(endpoint)) is not None:
+                    raise ConfigError(f"`otel.{key}`: `endpoint` {problem}", key=("otel", key))
                 tls = more.get("tls", {})
                 certificates = {_TLS[name]: path for name, path in tls.items()}
                 is_json = protocol == "json"

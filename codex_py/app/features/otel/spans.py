@@ -20,7 +20,7 @@ from codex_py.app.features.otel.export import Exports
 from codex_py.app.features.otel.settings import exporters_of
 from codex_py.app.features.recovery import Recovery
 from codex_py.app.options import SessionSetup
-from codex_py.errors import CodexError
+from codex_py.errors import CodexError, ConfigError
 from codex_py.protocol.approval import ApprovalRequest, Approver, Review, approval_data, as_review
 from codex_py.protocol.dispatch import Dispatch, ToolUse
 from codex_py.protocol.events import Event, TurnCompleted, TurnFailed
@@ -51,6 +51,19 @@ _SECONDS: Final = (
 )
 _TOKENS: Final = tuple(4**power for power in range(14))
 """Bounds of the buckets, as the conventions have them."""
+_DURATIONS: Final = {
+    "invoke_agent": "gen_ai.invoke_agent.duration",
+    "chat": "gen_ai.client.operation.duration",
+    "execute_tool": "gen_ai.execute_tool.duration",
+}
+_PROVIDERS: Final = {
+    "azure": "azure.ai.openai",
+    "gemini": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "moonshot": "moonshot_ai",
+    "xai": "x_ai",
+}
+"""Names of the conventions for providers that have another one here."""
 
 
 class Telemetry:
@@ -65,15 +78,20 @@ class Telemetry:
         self.log_prompt: bool = settings.get("log_user_prompt", False)
         self.log_output: bool = settings.get("log_tool_output", False)
         about = {"service.name": setup.options.originator, "service.version": __version__}
-        self._exports = Exports(
-            dict(exporters_of(setup)), {**about, "env": settings.get("environment", "dev")}
-        )
+        about["env"] = settings.get("environment", "dev")
+        exporters = dict(exporters_of(setup))
+        try:
+            self._exports = Exports(exporters, about)
+        except ValueError as error:
+            # The SDK reads further variables, whose names begin with `OTEL_`.
+            raise ConfigError(f"OpenTelemetry cannot be set up: {error}", key=("otel",)) from error
         self.tracer = self._exports.traces.get_tracer(_NAME, __version__)
         self.logger = self._exports.logs.get_logger(_NAME, __version__)
         histogram = self._exports.metrics.get_meter(_NAME, __version__).create_histogram
-        self.duration = histogram(
-            "gen_ai.client.operation.duration", "s", explicit_bucket_boundaries_advisory=_SECONDS
-        )
+        self.durations = {
+            operation: histogram(name, "s", explicit_bucket_boundaries_advisory=_SECONDS)
+            for operation, name in _DURATIONS.items()
+        }
         self.tokens = histogram(
             "gen_ai.client.token.usage", "{token}", explicit_bucket_boundaries_advisory=_TOKENS
         )
@@ -154,6 +172,8 @@ class _ThreadTelemetry:
         self._shared = shared
         self._thread = thread
         self._turn: _Operation | None = None
+        self._used = Usage()
+        """In this turn."""
 
     def begin(self) -> None:
         settings = self._thread.settings
@@ -173,11 +193,10 @@ class _ThreadTelemetry:
     async def around_turn(self, turn: TurnStart) -> AsyncGenerator[None]:
         parent = self._thread.parent
         name = _NAME if parent is None else parent.nickname
-        agent = {"gen_ai.agent.name": name, "gen_ai.agent.id": self._thread.thread_id}
-        above = self._shared.parent()
-        agent["turn.id"] = turn.id
-        self._turn = self._begun("invoke_agent", name, agent, parent=above)
-        token = context.attach(trace.set_span_in_context(self._turn.span, above))
+        agent = {"gen_ai.agent.name": name, "gen_ai.agent.version": __version__}
+        own = {"gen_ai.agent.id": self._thread.thread_id, "turn.id": turn.id}
+        self._turn, self._used = self._begun("invoke_agent", name, agent, own), Usage()
+        token = context.attach(trace.set_span_in_context(self._turn.span))
         try:
             yield
         finally:
@@ -188,13 +207,15 @@ class _ThreadTelemetry:
         if self._turn is not None and isinstance(event, TurnCompleted | TurnFailed):
             if isinstance(event, TurnFailed):
                 self._turn.fail(event.error.code)
+            self._turn.span.set_attributes(_tokens(self._used))
             self._end(self._turn)
             self._turn = None
 
     def wrap_model(self, inner: ModelStream) -> ModelStream:
         @asynccontextmanager
         async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-            chat = self._begun("chat", self._in_use[1], kind=trace.SpanKind.CLIENT)
+            own = {"gen_ai.request.stream": True}
+            chat = self._begun("chat", self._in_use[1], own=own, kind=trace.SpanKind.CLIENT)
             facts: dict[str, Any] = {}
             try:
                 with self._ending(chat):
@@ -211,8 +232,9 @@ class _ThreadTelemetry:
     def wrap_dispatch(self, inner: Dispatch) -> Dispatch:
         async def dispatch(use: ToolUse) -> ToolOutput:
             name, call = use.tool.name, use.call
-            tool = {"gen_ai.tool.name": name, "gen_ai.tool.call.id": call.call_id}
-            running = self._begun("execute_tool", name, tool)
+            tool = {"gen_ai.tool.name": name, "gen_ai.tool.type": "function"}
+            own = {"gen_ai.tool.call.id": call.call_id}
+            running = self._begun("execute_tool", name, tool, own)
             with self._ending(running), trace.use_span(running.span, record_exception=False):
                 above = {name.upper(): value for name, value in running.headers.items()}
                 environment = {**use.context.environment, **above}
@@ -236,20 +258,18 @@ class _ThreadTelemetry:
     async def _counted(
         self, events: AsyncIterator[ResponseEvent], chat: _Operation
     ) -> AsyncIterator[ResponseEvent]:
+        is_first = True
         async for event in events:
+            if is_first:
+                is_first = False
+                chat.span.set_attribute("gen_ai.response.time_to_first_chunk", chat.seconds)
             if isinstance(event, Completed):
                 self._count(event.usage, chat)
             yield event
 
     def _count(self, usage: Usage, chat: _Operation) -> None:
-        named = {
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cache_read.input_tokens": usage.cached_input_tokens,
-            "cache_creation.input_tokens": usage.cache_write_input_tokens,
-            "reasoning.output_tokens": usage.reasoning_output_tokens,
-        }
-        chat.span.set_attributes({f"gen_ai.usage.{name}": n for name, n in named.items()})
+        self._used += usage
+        chat.span.set_attributes(_tokens(usage))
         for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
             self._shared.tokens.record(tokens, {**chat.attributes, "gen_ai.token.type": kind})
         self._log(
@@ -266,16 +286,16 @@ class _ThreadTelemetry:
         name: str,
         subject: str,
         attributes: Mapping[str, str] = MappingProxyType({}),
-        *,
-        parent: context.Context | None = None,
+        own: Mapping[str, Any] = MappingProxyType({}),
         kind: trace.SpanKind = trace.SpanKind.INTERNAL,
     ) -> _Operation:
+        """`attributes`: of the span and of the metric; `own`: of the span alone."""
         provider, model = self._in_use
-        common = {"gen_ai.operation.name": name, "gen_ai.provider.name": provider}
-        common["gen_ai.request.model"] = model
-        own = {"gen_ai.conversation.id": self._thread.thread_id, **attributes}
+        common = {"gen_ai.operation.name": name, "gen_ai.request.model": model, **attributes}
+        common["gen_ai.provider.name"] = _PROVIDERS.get(provider, provider)
+        facts = {**common, "gen_ai.conversation.id": self._thread.thread_id, **own}
         start = self._shared.tracer.start_span
-        span = start(f"{name} {subject}", parent, kind, attributes={**common, **own})
+        span = start(f"{name} {subject}", self._shared.parent(), kind, attributes=facts)
         return _Operation(span, common, time.monotonic())
 
     @contextmanager
@@ -291,7 +311,8 @@ class _ThreadTelemetry:
 
     def _end(self, operation: _Operation) -> None:
         operation.span.end()
-        self._shared.duration.record(operation.seconds, operation.attributes)
+        duration = self._shared.durations[operation.attributes["gen_ai.operation.name"]]
+        duration.record(operation.seconds, operation.attributes)
 
     @property
     def _in_use(self) -> tuple[str, str]:
@@ -315,6 +336,17 @@ class _ThreadTelemetry:
                 attributes=full,
             )
         )
+
+
+def _tokens(usage: Usage) -> dict[str, int]:
+    named = {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_read.input_tokens": usage.cached_input_tokens,
+        "cache_creation.input_tokens": usage.cache_write_input_tokens,
+        "reasoning.output_tokens": usage.reasoning_output_tokens,
+    }
+    return {f"gen_ai.usage.{name}": count for name, count in named.items()}
 
 
 @frozen
