@@ -16,10 +16,12 @@ from scripts.session_screens import session_screens
 from tests.frontends.tui.situations import SITUATIONS, THEMES, WIDTHS
 
 _FONTS = (
-    "/usr/share/fonts/truetype/dejavu/DejaVuSansMono{}.ttf",
-    "/usr/share/fonts/TTF/DejaVuSansMono{}.ttf",
-    "/Library/Fonts/DejaVuSansMono{}.ttf",
+    "/usr/share/fonts/truetype/dejavu/DejaVuSans{}.ttf",
+    "/usr/share/fonts/TTF/DejaVuSans{}.ttf",
+    "/Library/Fonts/DejaVuSans{}.ttf",
 )
+_NOT_IN_MONO = set("⠋⠙⠸⠴⠦⠇")
+"""They are in DejaVu Sans."""
 _SIZE, _ROW, _COLUMN, _EDGE = 15, 20, 9, 10
 _GROUND = {"dark": ("#111317", "#d7dae0"), "light": ("#ffffff", "#24292f")}
 _NAMED = {
@@ -43,8 +45,10 @@ def main() -> None:
     arguments.folder.mkdir(parents=True, exist_ok=True)
     if arguments.sessions:
         for width in WIDTHS:
-            for name, screen in session_screens(width):
-                _drawn(screen, "dark").save(arguments.folder / f"{name} {width}.png")
+            pictures: dict[str, list[Image.Image]] = {}
+            for stage, screen in session_screens(width):
+                pictures.setdefault(stage, []).append(_drawn(screen, "dark"))
+                _beside(pictures[stage]).save(arguments.folder / f"{stage}-{width}.png")
         return
     for name in arguments.names or SITUATIONS:
         for look, theme in THEMES.items():
@@ -60,6 +64,16 @@ def _picture(text: str, width: int, look: str) -> Image.Image:
     return _drawn(screen, look)
 
 
+def _beside(pictures: Sequence[Image.Image]) -> Image.Image:
+    width = sum(each.width + _EDGE for each in pictures) - _EDGE
+    whole = Image.new("RGB", (width, max(each.height for each in pictures)), "#808080")
+    left = 0
+    for each in pictures:
+        whole.paste(each, (left, 0))
+        left += each.width + _EDGE
+    return whole
+
+
 def _drawn(screen: pyte.Screen, look: str) -> Image.Image:
     rows = [y for y, row in enumerate(screen.display) if row.strip()]
     height = rows[-1] + 1 if rows else 1
@@ -67,7 +81,8 @@ def _drawn(screen: pyte.Screen, look: str) -> Image.Image:
     size = screen.columns * _COLUMN + 2 * _EDGE, height * _ROW + 2 * _EDGE
     image = Image.new("RGB", size, ground[0])
     draw = ImageDraw.Draw(image)
-    fonts = [_font(suffix) for suffix in ("", "-Bold", "-Oblique", "-BoldOblique")]
+    fonts = [_font(f"Mono{suffix}") for suffix in ("", "-Bold", "-Oblique", "-BoldOblique")]
+    fonts.append(_font(""))
     for y in range(height):
         for x in range(screen.columns):
             _draw_cell(draw, screen.buffer[y][x], (x, y), ground, fonts)
@@ -87,7 +102,9 @@ def _draw_cell(
     left, top = _EDGE + place[0] * _COLUMN, _EDGE + place[1] * _ROW
     if paper != ground[0]:
         draw.rectangle((left, top, left + _COLUMN - 1, top + _ROW - 1), paper)
-    draw.text((left, top + 1), cell.data, ink, fonts[cell.bold + 2 * cell.italics])
+    font = fonts[4 if cell.data in _NOT_IN_MONO else cell.bold + 2 * cell.italics]
+    if cell.data != " ":
+        draw.text((left, top + 1), cell.data, ink, font)
     for line, y in ((cell.underscore, 17), (cell.strikethrough, 10)):
         if line:
             draw.line((left, top + y, left + _COLUMN - 1, top + y), ink)
@@ -103,7 +120,7 @@ def _font(suffix: str) -> ImageFont.FreeTypeFont:
     for name in _FONTS:
         if (path := Path(name.format(suffix))).exists():
             return ImageFont.truetype(path, _SIZE)
-    raise SystemExit("Error: DejaVu Sans Mono is not installed")
+    raise SystemExit("Error: the DejaVu fonts are not installed")
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ def _answers() -> list[Script]:
 
 
 def session_screens(columns: int) -> Generator[tuple[str, pyte.Screen]]:
-    """The name of each stage with its program, and the screen at that time."""
+    """The name of each stage, and the screen at that time: all of this program, then all of Codex."""
     for name in ("codex-py", "codex"):
         if name == "codex" and CODEX is None:
             continue
@@ -85,7 +85,7 @@ def session_screens(columns: int) -> Generator[tuple[str, pyte.Screen]]:
             for stage, reach in STAGES.items():
                 reach(program)
                 program.read_for(0.5)
-                yield f"{stage} {name}", program.screen
+                yield stage, program.screen
 
 
 def _start(program: PtyProgram) -> None:
@@ -105,6 +105,11 @@ def _running(program: PtyProgram) -> None:
 
 def _question(program: PtyProgram) -> None:
     program.wait_until(lambda: "1. Yes" in program.text)
+    while "pip install" not in program.text.partition("1. Yes")[0].rpartition("Would you")[2]:
+        # Codex asks for more where its sandbox does not work.
+        program.type("y")
+        program.read_for(2)
+        program.wait_until(lambda: "1. Yes" in program.text)
 
 
 def _answered(program: PtyProgram) -> None:

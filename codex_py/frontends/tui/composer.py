@@ -220,9 +220,8 @@ def composer_window(composer: Composer, screen: Screen, keys: KeyBindings) -> la
         return layout.Dimension(min=1, max=max(1, min(_MAX_ROWS, screen.height // 2)))
 
     def mark() -> Fragments:
-        if composer.buffer.text.startswith("!"):
-            return [("class:warning", "! ")]
-        return [("bold", f"{screen.theme.sign(PROMPT)} ")]
+        style = "class:warning" if composer.buffer.text.startswith("!") else "bold"
+        return [(style, f"{screen.theme.sign(PROMPT)} ")]
 
     control = layout.BufferControl(
         composer.buffer,

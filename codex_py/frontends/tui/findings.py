@@ -9,7 +9,7 @@ from codex_py.app.review.findings import Finding, Review
 from codex_py.app.review.formats import place, titled
 from codex_py.filesystem.reading import read_start
 from codex_py.frontends.tui.cells.layout import one_line
-from codex_py.frontends.tui.fitting import Fragments, ends_of, joined, panel_size, wrapped
+from codex_py.frontends.tui.fitting import INDENT, Fragments, ends_of, joined, panel_size, wrapped
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.panel import Choice
 from codex_py.streams.plain_text import cut, plain
@@ -41,7 +41,7 @@ class FindingList(Choice[Sequence[Finding]]):
 
     def _detail(self, room: int) -> Fragments:
         head, _, rest = plain(self._texts[self._selected], tab=4).partition("\n")
-        rows = wrapped([("bold", f"{head}\n"), ("", rest)], panel_size().columns)
+        rows = wrapped([("bold", f"{head}\n"), ("", rest)], panel_size().columns - len(INDENT))
         return joined(ends_of(rows, room, " (the answer above has all)"))
 
 

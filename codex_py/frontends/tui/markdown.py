@@ -241,8 +241,7 @@ class Code:
                 if sign and not goes_on:
                     yield margin
                     margin = Segment(" " * len(sign))
-                row.style = ground
-                yield from row.render(console)
+                yield from Segment.apply_style(row.render(console), ground)
                 fill = (width if goes_on else room) - row.cell_len
                 if fill and ground.bgcolor is not None:
                     yield Segment(" " * fill, ground)

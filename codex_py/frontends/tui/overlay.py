@@ -68,8 +68,10 @@ class Pages:
 def table(title: str, rows: Sequence[Sequence[str]]) -> Pages:
     """The pages of a table."""
     pages = Pages(title)
-    for n, line in enumerate(aligned(rows)):
-        pages.add(Hanging("  ", Text(line.rstrip())), space=not n)
+    for n, (line, row) in enumerate(zip(aligned(rows), rows, strict=True)):
+        last = row[-1]
+        start = line.rstrip().removesuffix(last)
+        pages.add(Hanging(f"  {start}", Text(last)), space=not n)
     return pages
 
 

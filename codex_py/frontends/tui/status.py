@@ -126,7 +126,7 @@ class Status:
                 parts.append(f"{commands} running in the background (/ps, /stop)")
             if self.agents:
                 parts.append(f"{_counted(self.agents, 'agent')} at work (/agents)")
-            return [("class:quiet", ", ".join(parts))] if parts else []
+            return [("class:quiet", INDENT + ", ".join(parts))] if parts else []
         dot = theme.sign("•")
         if not (self.announced or self.is_asking):
             sign = theme.sign(_MOVING[int(time.monotonic()) % len(_MOVING)])
@@ -167,7 +167,7 @@ class Status:
         away = "ctrl-b: background" * bool(self.is_calling and self.commands)
         facts = [age, self.known.get("turn-usage", ""), silence, away, "esc to interrupt"]
         # The first that fits, else the last.
-        for kept in (facts, [age, *facts[3:]], [age, facts[-1]]):
+        for kept in (facts, [age, *facts[2:]], [age, silence or facts[-1]], [age, facts[-1]]):
             told = f" {dot} ".join(filter(None, kept))
             if len(told) + len(agents) + _NARROW <= columns:
                 break

@@ -1,104 +1,70 @@
 """What the terminal shows in each situation, as it is sent to one of so many columns.
 
-Kept in files by test_looks.py, and drawn by scripts/screens.
+Kept in files by test_looks.py, and drawn by scripts/screens. Questions and lists are in panel_situations.py.
 """
 
 import asyncio
 import io
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
-from types import SimpleNamespace
+import time
+from collections.abc import Mapping
 from typing import Any, Final
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.application.current import set_app
-from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Size
-from prompt_toolkit.document import Document
-from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.input import DummyInput
-from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
-from prompt_toolkit.shortcuts import print_formatted_text
-from prompt_toolkit.styles import Style
+from rich.text import Text
 
 from codex_py.frontends.tui.agents import AgentNews, working_rows
-from codex_py.frontends.tui.approval import TerminalApprover
 from codex_py.frontends.tui.cells.item import user_cell
-from codex_py.frontends.tui.compose.completion import CommandName, Completion, command_source
-from codex_py.frontends.tui.fitting import Fragments, joined
-from codex_py.frontends.tui.overlay import Overlay
+from codex_py.frontends.tui.cells.patch import diff_cells
+from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.keys import SHORTCUTS
+from codex_py.frontends.tui.overlay import Overlay, Pages, table
 from codex_py.frontends.tui.reading import conversation_pages
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.status import Status
 from codex_py.frontends.tui.theme import Theme
-from codex_py.protocol.approval import ApprovalRequest
+from codex_py.protocol.approval import DENIALS
 from codex_py.protocol.event_items import (
     AgentMessage,
+    AgentState,
+    Change,
+    CollabToolCall,
     CommandExecution,
+    ContextCompaction,
+    ErrorItem,
     FileChange,
+    McpToolCall,
     ReasoningSummary,
+    ThreadItem,
     TodoEntry,
     TodoList,
+    TurnTime,
     UserMessage,
+    WebSearch,
 )
 from codex_py.protocol.events import (
+    CallDenied,
     CommandInBackground,
     CommandOutputDelta,
+    ErrorInfo,
     ItemStarted,
+    McpToolCallProgress,
     MessageDelta,
     ReasoningSummaryDelta,
     TurnCompleted,
+    TurnFailed,
     TurnStarted,
 )
+from codex_py.protocol.plans import CLOSING, OPENING
 from codex_py.protocol.stream import Usage
+from tests.frontends.tui.drawing import ANSWER, PATCH, ROWS, THEMES, WIDTHS, Situation, drawn, live
+from tests.frontends.tui.panel_situations import PANELS
 from tests.frontends.tui.shown import Shown
 
-WIDTHS: Final = (60, 80, 140)
-THEMES: Final[Mapping[str, Theme]] = {
-    name: Theme(color_system="truecolor", background=name) for name in ("dark", "light")
-}
-ROWS: Final = 30
-
-PATCH: Final = """\
-diff --git a/src/parser.py b/src/parser.py
---- a/src/parser.py
-+++ b/src/parser.py
-@@ -98,5 +98,6 @@ class Parser:
-     def number(self, token: Token) -> float:
--        value = float(token.text)
-+        value = float(token.text.replace("_", ""))
-+        self.count += 1
-         if value < 0:
-             raise ParseError(f"a negative number: {token.text!r}")
-         return value
-diff --git a/tests/test_parser.py b/tests/test_parser.py
-new file mode 100644
---- /dev/null
-+++ b/tests/test_parser.py
-@@ -0,0 +1,2 @@
-+def test_underscores_are_left_out() -> None:
-+    assert Parser("1_000").parse() == 1000.0  # 漢字
-"""
-ANSWER: Final = """\
-## What changed
-
-The parser reads `1_000` as a number; **negative ones** are refused, see [the manual](https://example.com/numbers).
-
-```python
-def number(token: Token) -> float:
-    return float(token.text.replace("_", ""))  # a comment that is too long \
-for narrow terminals and for wide ones, which is well above 140 columns
-```
-
-| file | change |
-|------|--------|
-| `src/parser.py` | reads underscores in numbers, counts what it has read, and says which number was refused |
-| `tests/test_parser.py` | new |
-
-- [x] the parser
-- [ ] its documentation, of which **some"""
+__all__ = ["ANSWER", "SITUATIONS", "THEMES", "WIDTHS"]
 
 
 def prompt(width: int, theme: Theme) -> str:
@@ -134,18 +100,83 @@ def working(width: int, theme: Theme) -> str:
     return shown.text + live(shown, theme) + drawn(rows, theme)
 
 
-def menu(width: int, theme: Theme) -> str:
-    """Commands that are offered."""
-    names = [CommandName(f"command{n}", "what it is for, in a few words") for n in range(34)]
-    buffer = Buffer(document=Document("/co", 3))
-    offered = Completion(buffer, [command_source(lambda: names)], lambda: None)
-    offered.update()
-    offered.move(1)
-    rows = drawn([offered.rows(width, 24)], theme)
-    buffer.document = Document("/zzz", 4)
-    offered.update()
-    assert offered.is_shown
-    return rows + drawn([offered.rows(width, 24)], theme)
+def thinking(width: int, theme: Theme) -> str:
+    shown = Shown(width, theme)
+    thought = "**Looking at the parser**\n\nIt reads numbers with `float`, which takes underscores."
+    shown.tell(TurnStarted(), ReasoningSummaryDelta(thought, 0))
+    shown.tell(ReasoningSummaryDelta("**Planning the change**\n\nWhat is **refu", 1))
+    heading = shown.transcript.heading
+    now = time.monotonic()
+    states = [
+        Status(working_since=now - 3.5, heard_at=now, thought=heading),
+        Status(working_since=now - 125.5, heard_at=now - 60.5),
+        Status(working_since=now - 9.5, heard_at=now, is_calling=True, commands={"1": ("a", 0)}),
+        Status(working_since=now - 9.5, is_asking=True, questions=2),
+        Status(working_since=now - 9.5, announced="Approve: pip install requests", questions=2),
+        Status(working_since=now - 9.5, waiting_for=lambda: ["docs", "tickets"]),
+        Status(working_since=now - 9.5, hooks=[("hook: PreToolUse", now - 2)], heard_at=now),
+        Status(commands={"1": ("a", 0)}, agents=2),
+    ]
+    for state in states[:3]:
+        state.known["turn-usage"] = "12.3k tokens, $0.012"
+    return live(shown, theme) + drawn(
+        [_steady(each.working(theme, width)) for each in states], theme
+    )
+
+
+def retries(width: int, theme: Theme) -> str:
+    now = time.monotonic()
+    causes = (
+        "unexpected status 500 Internal Server Error: Something went wrong at the provider",
+        "unexpected status 429 Too Many Requests: Rate limit reached for gpt-5.5",
+        "stream disconnected before completion: the connection was refused",
+    )
+    states = [
+        Status(working_since=now - 52.5, reconnecting=(cause, 7, now + wait_s))
+        for cause, wait_s in zip(causes, (3.5, 19.5, -1), strict=True)
+    ]
+    shown = Shown(width, theme)
+    shown.tell(TurnStarted(), MessageDelta("The parser\n\nreads"))
+    refused = (
+        "unexpected status 401 Unauthorized: Incorrect API key provided, "
+        "url: https://api.example.com/v1/responses (key from environment variable API_KEY)"
+    )
+    again = "Enter on an empty prompt, or /retry, tries again."
+    shown.tell(TurnFailed(ErrorInfo(f"{refused}\n{again}", code="http_401")))
+    shown.tell(TurnStarted(), TurnFailed(ErrorInfo("aborted", code="aborted")))
+    rows = [_steady(each.working(theme, width)) for each in states]
+    return drawn(rows, theme) + shown.text
+
+
+def _steady(line: Fragments) -> Fragments:
+    """The sign moves with the clock."""
+    return [(style, text.translate(_STILL)) for style, text, *_ in line]
+
+
+def commands(width: int, theme: Theme) -> str:
+    """Those that are over."""
+    shown = Shown(width, theme)
+
+    def ran(command: str, **fields: Any) -> CommandExecution:
+        fields = {"status": "completed", "exit_code": 0, "duration_ms": 1240, **fields}
+        return CommandExecution(id="1", command=f"/bin/bash -lc '{command}'", **fields)
+
+    script = "cat > x.py <<E\n" + "\n".join(f"print({n})" for n in range(30)) + "\nE\npython3 x.py"
+    declined = ran("rm -rf build", status="declined", exit_code=None, aggregated_output="no")
+    shown.complete(
+        ran("true"),
+        ran("cat src/parser.py"),
+        ran("ls tests"),
+        ran("rg number src"),
+        ran("git log --oneline | head -40", aggregated_output="\n".join(map(str, range(40)))),
+        ran(script, aggregated_output="x" * 500),
+        ran("sleep 100", status="failed", exit_code=130, was_stopped=True),
+        ran("npm run dev", status="failed", exit_code=None),
+    )
+    shown.complete(declined)
+    shown.tell(CallDenied("exec_command", "exec command rejected by user: use make clean"))
+    shown.tell(CallDenied("apply_patch", "patches are refused in Plan mode"))
+    return shown.text
 
 
 def failed(width: int, theme: Theme) -> str:
@@ -174,6 +205,126 @@ def patch(width: int, theme: Theme) -> str:
     return shown.text
 
 
+def patches(width: int, theme: Theme) -> str:
+    """One file, many, one that is being written, and those that were not made."""
+    shown = Shown(width, theme)
+    one = PATCH.partition("diff --git a/tests")[0]
+    renamed = "diff --git a/a.py b/b.py\nsimilarity index 100%\nrename from a.py\nrename to b.py\n"
+    deleted = "diff --git a/c.py b/c.py\ndeleted file mode 100644\n--- a/c.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-c = 1\n"
+    new = "".join(
+        f"diff --git a/new{n}.py b/new{n}.py\nnew file mode 100644\n--- /dev/null\n+++ b/new{n}.py\n@@ -0,0 +1,30 @@\n"
+        + "".join(f"+x{line} = {line}\n" for line in range(30))
+        for n in range(8)
+    )
+    for diff in (one, one + renamed + deleted, new):
+        shown.complete(FileChange(id="1", changes=[], status="completed", diff=diff))
+    changes = [Change(path="/repo/src/parser.py", kind="update")]
+    error = {
+        "code": "PatchFailed",
+        "message": "Failed to find expected lines in src/parser.py:\n    value = 1",
+    }
+    refused = {"code": next(iter(DENIALS)), "message": "patch rejected by user"}
+    shown.complete(FileChange(id="1", changes=changes, status="failed", error=error))
+    shown.complete(FileChange(id="1", changes=changes, status="failed", error=refused))
+    shown.tell(ItemStarted(FileChange(id="2", changes=changes)))
+    return shown.text + live(shown, theme)
+
+
+def calls(width: int, theme: Theme) -> str:
+    """Of MCP servers, about agents, in the web, of pictures and of questions."""
+    shown = Shown(width, theme)
+    found = {"content": [{"type": "text", "text": "\n".join(f"hit {n}" for n in range(9))}]}
+    asked = {"questions": [{"id": "a", "question": "Which format?"}]}
+    given = {"content": [{"type": "text", "text": '{"answers": {"a": {"answers": ["JSON"]}}}'}]}
+    names = {"id": "Anna"}
+    shown.complete(
+        McpToolCall(
+            id="1", server="docs", tool="search", arguments={"query": "numbers"}, result=found,
+            status="completed",
+        ),
+        McpToolCall(
+            id="2", server="docs", tool="read", arguments={}, error={"message": "no such page"},
+            status="failed",
+        ),
+        McpToolCall(
+            id="3", server="codex", tool="view_image", arguments={"path": "pic.png"},
+            status="completed",
+        ),
+        McpToolCall(
+            id="4", server="codex", tool="request_user_input", arguments=asked, result=given,
+            status="completed",
+        ),
+        WebSearch(id="5", query="underscores in numbers"),
+        CollabToolCall(
+            id="6", tool="spawn_agent", sender_thread_id="x", receiver_thread_ids=["id"],
+            prompt="Read the tests.", status="completed", names=names,
+        ),
+        CollabToolCall(
+            id="7", tool="wait", sender_thread_id="x", receiver_thread_ids=["id"], names=names,
+            agents_states={"id": AgentState("completed", "They pass.")}, status="completed",
+        ),
+    )  # fmt: skip
+    call = McpToolCall(id="8", server="docs", tool="search", arguments={"query": "more"})
+    shown.tell(ItemStarted(call), McpToolCallProgress("8", "2/4 pages"))
+    return shown.text + live(shown, theme)
+
+
+def plans(width: int, theme: Theme) -> str:
+    """A plan that is followed, and one that is proposed in Plan mode."""
+    shown = Shown(width, theme)
+    steps = [TodoEntry(text="Read the parser", completed=True)]
+    steps += [TodoEntry(text="Let it read underscores", completed=False, in_progress=True)]
+    steps += [TodoEntry(text="Write tests for all that it refuses " * 3, completed=False)]
+    shown.complete(TodoList(id="1", items=steps, explanation="The tests come last."))
+    shown.answer(
+        f"Here it is.\n\n{OPENING}\n# Numbers\n\n1. Read\n2. Write\n\n```sh\nls\n```\n{CLOSING}\n"
+    )
+    status = Status(known={"model-with-reasoning": "gpt-5.5", "mode": "Plan mode"})
+    return shown.text + drawn([status.line(theme, width)], theme)
+
+
+def replayed(width: int, theme: Theme) -> str:
+    """An earlier conversation, the notices around it, and its compaction."""
+    shown = Shown(width, theme)
+    shown.transcript.separate("New session; the one before is 0199a213-81c0-7800-8aa1-bbab2a035a53")
+    items: list[ThreadItem] = [
+        UserMessage(id="1", text="Let the parser read 1_000.", images=["/repo/pic.png"]),
+        ReasoningSummary(id="2", text="**Looking around**\n\nWhere?"),
+        FileChange(id="3", diff=PATCH, changes=[], status="completed"),
+        AgentMessage(id="4", text="Done."),
+        TurnTime(id="5", duration_ms=63_000),
+        ErrorItem(id="6", message="The model is another one than the session had: gpt-5.5"),
+    ]
+    shown.transcript.replay(items)
+    for status in ("completed", "failed"):
+        shown.complete(ContextCompaction(id="7", status=status))
+    shown.transcript.notice("Undid 1 turn: src/parser.py, tests/test_parser.py")
+    shown.transcript.notice("3 files are not brought back: they were changed since", "warning")
+    shown.tell(ItemStarted(ContextCompaction(id="8")))
+    return shown.text + live(shown, theme)
+
+
+def wide(width: int, theme: Theme) -> str:
+    """Characters of two columns, of several code points, tabs, and a line without end."""
+    text = (
+        "日本語のテキストです。この行は長いので、折り返される必要があります。CJK: 漢字かな交じり文。\n\n"
+        "| 名前 | 値 |\n|---|---|\n| 漢字の列が長いときの折り返しはどうなりますか | ✅ |\n| b | 2 |\n\n"
+        "1. 👩‍💻 first with **太字**\n2. ✅ second\n\n> 引用 quoted\n\n```\n\ttab\n"
+        + "x" * 200
+        + "\n```\n"
+    )
+    shown = Shown(width, theme)
+    shown.answer(text)
+    printed = f"{'y' * 500}\n\t漢字\ta\tb\r\nlast"
+    shown.complete(
+        CommandExecution(
+            id="1", command="/bin/bash -lc 'cat wide'", status="completed", exit_code=0,
+            aggregated_output=printed,
+        )
+    )  # fmt: skip
+    return shown.text
+
+
 def streaming(width: int, theme: Theme) -> str:
     shown = Shown(width, theme)
     for start in range(0, len(ANSWER), 5):
@@ -181,68 +332,41 @@ def streaming(width: int, theme: Theme) -> str:
     return shown.text + live(shown, theme)
 
 
-def question_for_command(width: int, theme: Theme) -> str:
-    return question(
-        ApprovalRequest(
-            kind="command",
-            summary="/bin/bash -lc 'rm -rf build && pip install --upgrade \"requests<3\"'",
-            cwd=Path("/repo"),
-            reason="`rm -rf` deletes without asking; outside of the sandbox: I need the newest one.",
-            justification="I need the newest one.",
-            prefix=("pip", "install"),
-        ),
-        width,
-        theme,
-    )
-
-
-def question_for_patch(width: int, theme: Theme) -> str:
-    request = ApprovalRequest(kind="patch", summary=PATCH, cwd=Path("/repo"))
-    return question(request, width, theme)
-
-
-def question(request: ApprovalRequest, width: int, theme: Theme) -> str:
-    """The panel that asks whether a call may run."""
-    shown = Shown(width, theme)
-    screen = SimpleNamespace(theme=theme, width=width, height=ROWS)
-    panels: list[Any] = []
-
-    class Asked(Exception):
-        pass
-
-    async def ask(panel: Callable[[], Any], **_: object) -> None:
-        panels.append(panel())
-        raise Asked
-
-    approver: Any = TerminalApprover(SimpleNamespace(ask=ask), shown.transcript, screen, None)  # pyright: ignore[reportArgumentType]
-    output = Vt100_Output(io.StringIO(), lambda: Size(rows=ROWS, columns=width))
-    with set_app(Application[None](input=DummyInput(), output=output)):
-        with suppress(Asked):
-            asyncio.run(approver.review(request))
-        fragments = panels[0].container.children[0].content.text()
-    return drawn([fragments], theme)
-
-
 def overlay(width: int, theme: Theme) -> str:
-    """A conversation in the overlay, with a search, from its beginning."""
+    """A conversation with a search, the keys, the changes of the folder, and a paste."""
     items = [
         UserMessage(id="1", text="Let the parser read 1_000."),
         ReasoningSummary(id="2", text="**Looking around**\n\nWhere are numbers read?"),
         FileChange(id="3", diff=PATCH, changes=[], status="completed"),
         AgentMessage(id="4", text=ANSWER),
     ]
+    renderer = Renderer(theme).whole()
+    conversation, _ = conversation_pages("The conversation", items, (), renderer)
+    diff, paste = Pages("Changes"), Pages("Pasted")
+    for cell in diff_cells(PATCH):
+        diff.add(cell)
+    paste.add(Text("\n".join(f"{n} of many lines" for n in range(40))), space=False)
+    question = Status(announced="Approve: pip install requests", questions=2)
 
-    async def shown() -> Fragments:
-        renderer = Renderer(theme).whole()
-        pages, _ = conversation_pages("The conversation", items, (), renderer)
-        panel = Overlay(pages, renderer, lambda _theme, _columns: [])
+    async def shown(pages: Pages, status: Status, searched: str = "") -> Fragments:
+        panel = Overlay(pages, renderer, status.working)
         panel.changed = lambda: None
-        panel.search("parser")
+        if searched:
+            panel.search(searched)
         return panel.text()
 
     output = Vt100_Output(io.StringIO(), lambda: Size(rows=ROWS, columns=width))
     with set_app(Application[None](input=DummyInput(), output=output)):
-        return drawn([asyncio.run(shown())], theme)
+        rows = [
+            asyncio.run(each)
+            for each in (
+                shown(conversation, Status(), "parser"),
+                shown(table("Keys", SHORTCUTS), Status()),
+                shown(diff, Status()),
+                shown(paste, question),
+            )
+        ]
+    return drawn(rows, theme)
 
 
 def status_line(width: int, theme: Theme) -> str:
@@ -282,43 +406,26 @@ def end_of_turn(width: int, theme: Theme) -> str:
     return shown.text
 
 
-def live(shown: Shown, theme: Theme) -> str:
-    return drawn(shown.transcript.live(shown.width, ROWS), theme)
+_STILL: Final = str.maketrans(dict.fromkeys("⠋⠙⠸⠴⠦⠇", "⠋"))
 
-
-def drawn(rows: Sequence[Fragments], theme: Theme) -> str:
-    """What prompt-toolkit sends of them, without what moves the cursor."""
-    file = io.StringIO()
-    output = Vt100_Output(file, lambda: Size(rows=ROWS, columns=500), enable_cpr=False)
-    depth = ColorDepth.DEPTH_24_BIT if theme.color else ColorDepth.DEPTH_1_BIT
-    style = Style.from_dict(theme.fragment_styles())
-    print_formatted_text(
-        FormattedText(joined(rows)),
-        output=output,
-        style=style,
-        color_depth=depth,
-        include_default_pygments_style=False,
-    )
-    return (
-        file.getvalue()
-        .replace("\r", "")
-        .replace("\x1b[?7h", "")
-        .replace("\x1b[0m\x1b[0m", "\x1b[0m")
-    )
-
-
-SITUATIONS: Final[Mapping[str, Callable[[int, Theme], str]]] = {
+SITUATIONS: Final[Mapping[str, Situation]] = {
     "prompt": prompt,
+    "thinking": thinking,
+    "retries": retries,
     "running command": running,
     "working": working,
-    "menu": menu,
+    "commands": commands,
     "failed command": failed,
     "patch of two files": patch,
-    "question for a command": question_for_command,
-    "question for a patch": question_for_patch,
+    "patches": patches,
+    "calls": calls,
+    "plans": plans,
     "streaming": streaming,
+    "wide characters": wide,
+    "replayed": replayed,
     "overlay": overlay,
     "status line": status_line,
     "greeting": greeting,
     "end of turn": end_of_turn,
+    **PANELS,
 }

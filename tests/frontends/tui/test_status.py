@@ -11,6 +11,7 @@ from codex_py.frontends.tui.theme import Theme
 def working(silent_s: float, *, is_calling: bool = False, columns: int = 80) -> str:
     now = time.monotonic()
     status = Status(working_since=now - 90, heard_at=now - silent_s, is_calling=is_calling)
+    status.known["turn-usage"] = "12.3k tokens, $0.012"
     return "".join(part[1] for part in status.working(Theme(), columns))
 
 
@@ -26,6 +27,14 @@ def working(silent_s: float, *, is_calling: bool = False, columns: int = 80) -> 
 def test_a_silence_of_twenty_seconds_is_told(line: str, is_told: bool) -> None:
     assert ("nothing received for 20s" in line) == is_told
     assert "esc to interrupt" in line
+
+
+def test_a_silence_is_told_rather_than_what_the_turn_has_cost() -> None:
+    assert working(75, columns=80).endswith(
+        "(1m 30s • nothing received for 1m 15s • esc to interrupt)"
+    )
+    assert working(75, columns=60).endswith("(1m 30s • nothing received for 1m 15s)")
+    assert "12.3k tokens, $0.012" in working(75, columns=140)
 
 
 def test_what_there_is_no_room_for_is_left_out() -> None:
