@@ -72,6 +72,12 @@ COMMANDS = (
     ),
     Command("undo [ID]", "Take back what a turn or a patch changed", "commands.undo"),
     Command("redo", "Do again what the last undo took back", "commands.undo"),
+    Command("blame-agent FILE", "Say which lines which session wrote", "commands.provenance.run"),
+    Command(
+        "provenance --note|--trace|--trailer",
+        "Say in a commit which sessions wrote it",
+        "commands.provenance.run",
+    ),
     Command(
         "sandbox [MODE] CMD",
         "Run a command in the sandbox of the model's commands",

@@ -10,11 +10,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
+from math import inf
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from codex_py.instructions import instruction_text
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import text_field
 from codex_py.protocol.messages import decode_json
 from codex_py.protocol.prompts import message_texts, prompt_of
 from codex_py.rollout.index import recent_sessions, thread_names
@@ -190,19 +192,32 @@ def preview_messages(path: Path, *, limit: int = 6) -> list[PreviewMessage]:
     return [PreviewMessage(each.role, each.text[:_SHOWN_CHARACTERS]) for each in reversed(found)]
 
 
+class TurnStart(NamedTuple):
+    time: float
+    """Seconds since the epoch."""
+    model: str | None
+    prompt: str
+
+
 def beginning(path: Path) -> tuple[str, str | None]:
     """The first prompt, or an empty text; and the model that it went to."""
-    left, model = _HEAD_BYTES, None
+    first = next(turn_starts(path, _HEAD_BYTES), TurnStart(0.0, None, ""))
+    return first.prompt, first.model
+
+
+def turn_starts(path: Path, left: float = inf) -> Iterator[TurnStart]:
+    """The prompts in the first `left` bytes of a session file, those that were taken back too. Raises an `OSError`."""
+    model = None
     with path.open("rb") as file:
         for line in iter(partial(file.readline, _MAX_MESSAGE_BYTES), b""):
             left -= len(line)
             if b'"turn_context"' in line and (found := _MODEL.search(line)) is not None:
                 model = found[1].decode(errors="replace")
             if (prompt := prompt_of(_item(line))) is not None:
-                return prompt.text, model
+                time = _time(text_field(decode_json(line), "timestamp"))
+                yield TurnStart(time.timestamp() if time else 0.0, model, prompt.text)
             if left <= 0:
                 break
-    return "", model
 
 
 def _message(line: bytes) -> PreviewMessage | None:

@@ -1,0 +1,253 @@
+"""Follows lines through the versions of files that the journal has, and tells which turn wrote each.
+
+A line is a turn's if the turn put it there. Between two versions, lines that are aligned stay whose they are, and the
+others are somebody else's. What a turn moved stays whose it was. Lines that came back, as by switching branches, and
+those that somebody moved to another file, are found again by their text, if enough of it is in one piece.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import groupby
+from math import inf
+from typing import Final, NamedTuple
+
+_LETTERS: Final = re.compile(rb"[0-9A-Za-z_\x80-\xff]")
+_DISTINCT: Final = 2
+"""Letters and digits of a line that says something: `}` does not."""
+_MOVED: Final = 8
+"""Those of a line that a turn has moved, rather than written anew."""
+_FOUND: Final = 20, 40
+"""Those of a piece that is found again in the same file, and in another. git's numbers for `blame -M` and `-C`."""
+_ALIKE: Final = 0.5
+"""The share of lines that makes a file another one's later name, as in git."""
+
+Mark = tuple[int, float]
+"""The number of a piece, and an index in it; or -1, and the entry of the journal that first saw the line."""
+
+
+class Author(NamedTuple):
+    thread_id: str
+    turn: int
+    how: str
+    """`patch`; `command`; or `unsure`: a command, or somebody else while it ran."""
+    began: float
+    """Before this time, in seconds since the epoch, the turn had not written it."""
+    ended: float
+    """A time in the turn, after its prompt."""
+
+
+class FileStep(NamedTuple):
+    """What an entry of the journal did to a file. The path is relative to the repository."""
+
+    path: str
+    old: list[bytes] | None
+    new: list[bytes] | None
+    author: Author | None
+
+
+class _Version(NamedTuple):
+    number: float
+    lines: list[bytes]
+    marks: list[Mark]
+
+
+class _Piece(NamedTuple):
+    author: Author
+    number: float
+    step: FileStep
+    lines: list[bytes]
+
+
+def as_lines(data: bytes) -> list[bytes]:
+    """The lines without their ends, which git may convert."""
+    lines = data.split(b"\n")
+    return [line.removesuffix(b"\r") for line in (lines if lines[-1] else lines[:-1])]
+
+
+class History:
+    """
+    Args:
+        current: the lines of a path now, None if there is no such file.
+        in_commits: the lines of a path in commits, each with the time of its commit.
+    """
+
+    def __init__(
+        self,
+        current: Callable[[str], list[bytes] | None],
+        in_commits: Callable[[str], Sequence[tuple[float, Counter[bytes]]]],
+    ) -> None:
+        self._current, self._in_commits = current, in_commits
+        self._versions: dict[str, list[_Version]] = {}
+        self._pieces: list[_Piece] = []
+        self._alive: dict[str, set[Mark]] = {}
+
+    def add(self, number: int, steps: Sequence[FileStep], since: int) -> None:
+        """Add an entry of the journal, after all earlier ones. `since`: the number of its first part: the old versions
+        are from before that, and what parts wrote is theirs."""
+        removed: dict[bytes, list[Mark]] = defaultdict(list)
+        found: list[tuple[FileStep, _Version, list[int]]] = []
+        gone = [(each.path, each.old) for each in steps if each.old and each.new is None]
+        for step in steps:
+            old, path = step.old, step.path
+            if old is None and step.new:
+                near = max(gone, key=lambda each: _likeness(step.new or (), each[1]), default=None)
+                if near is not None and _likeness(step.new, near[1]) >= _ALIKE:
+                    path, old = near
+            base = self._version(path, old or [], since, number)
+            places = aligned(base.lines, step.new or [])
+            for index in {*range(len(base.lines))}.difference(places):
+                if _weight(line := base.lines[index]) >= _MOVED:
+                    removed[line].append(base.marks[index])
+            found.append((step, base, places))
+        for step, base, places in found:
+            new, marks = step.new or [], list[Mark | None]()
+            by_parts = self._version(step.path, new, inf, number).marks
+            for line, place, (piece, first) in zip(new, places, by_parts, strict=True):
+                mark = base.marks[place] if place >= 0 else None
+                if mark is None and removed.get(line):
+                    mark = removed[line].pop()
+                since_then = self._pieces[piece].number if piece >= 0 else first
+                if mark is None and since < number and (since_then >= since) == (piece >= 0):
+                    mark = piece, first
+                marks.append(mark)
+            whole = list(self._claimed(number, step, marks))
+            self._versions.setdefault(step.path, []).append(_Version(number, new, whole))
+
+    def authors(self, path: str, lines: list[bytes], until: float = inf) -> list[Author | None]:
+        """Who wrote each line; None is nobody that is known. `until`: when the lines were there, at the latest."""
+        marks = self._version(path, lines, inf, inf).marks
+        alive = {*marks}
+        self._come_back(path, lines, marks, alive)
+        self._found_again(path, lines, marks, alive)
+        authors = [
+            None if n < 0 or self._was_there(path, line, n, until) else self._pieces[n].author
+            for line, (n, _) in zip(lines, marks, strict=True)
+        ]
+        # A line that others are like is a turn's only in a piece with one that none is like.
+        counts = Counter(lines)
+        turns = [author and (author.thread_id, author.turn) for author in authors]
+        for _, group in groupby(range(len(lines)), key=turns.__getitem__):
+            piece = list(group)
+            if not any(counts[lines[n]] == 1 and _weight(lines[n]) >= _DISTINCT for n in piece):
+                authors[piece[0] : piece[-1] + 1] = [None] * len(piece)
+        return authors
+
+    def _version(self, path: str, lines: list[bytes], before: float, number: float) -> _Version:
+        """These contents of a file, with the marks of its likest version; of a file with a new name, its old one."""
+        versions = [each for each in self._versions.get(path, ()) if each.number < before]
+        if not versions and lines:
+            last = [(name, found[-1]) for name, found in self._versions.items() if name != path]
+            alike = ((n, each) for n, each in last if _likeness(each.lines, lines) >= _ALIKE)
+            versions = [each for name, each in alike if self._current(name) is None]
+        if not versions:
+            return _Version(number, lines, [(-1, number)] * len(lines))
+        best = versions[-1]
+        if best.lines != lines:
+            best = max(versions, key=lambda each: (_likeness(each.lines, lines), each.number))
+        places = aligned(best.lines, lines)
+        marks = [best.marks[place] if place >= 0 else (-1, number) for place in places]
+        return _Version(number, lines, marks)
+
+    def _claimed(self, number: int, step: FileStep, marks: Sequence[Mark | None]) -> Iterator[Mark]:
+        """The marks, with new ones for what the entry wrote."""
+        for mark, group in groupby(range(len(marks)), key=marks.__getitem__):
+            places = list(group)
+            if mark is not None or step.author is None:
+                yield from [mark or (-1, number)] * len(places)
+                continue
+            yield from ((len(self._pieces), n) for n in range(len(places)))
+            written = (step.new or [])[places[0] : places[-1] + 1]
+            self._pieces.append(_Piece(step.author, number, step, written))
+
+    def _come_back(
+        self, path: str, lines: list[bytes], marks: list[Mark], alive: set[Mark]
+    ) -> None:
+        """Mark lines that stand beside the same line as in another version."""
+        for version in reversed(self._versions.get(path, ())):
+            missing = {line for line, (n, _) in zip(lines, marks, strict=True) if n < 0}
+            theirs = zip(version.lines, version.marks, strict=True)
+            if not any(n >= 0 and line in missing for line, (n, _) in theirs):
+                continue
+            near = aligned(version.lines, lines)
+            for n, place in enumerate(near):
+                mark = version.marks[place] if place >= 0 else (-1, 0)
+                beside = (0 < place == near[n - 1] + 1 if n else False) or place + 1 in near[
+                    n + 1 : n + 2
+                ]
+                if beside and mark not in alive and self._is_later(marks[n], mark):
+                    marks[n] = mark
+                    alive.add(mark)
+
+    def _found_again(
+        self, path: str, lines: list[bytes], marks: list[Mark], alive: set[Mark]
+    ) -> None:
+        """Mark pieces that were moved, within the file or from one where they are no more."""
+        missing = {line for line, (n, _) in zip(lines, marks, strict=True) if n < 0}
+        places: dict[bytes, list[Mark]] = defaultdict(list)
+        for n, piece in enumerate(self._pieces):
+            for offset, line in enumerate(piece.lines):
+                if line in missing and _weight(line) >= _DISTINCT:
+                    places[line].append((n, offset))
+        index = 0
+        while index < len(lines):
+            best: list[Mark] = []
+            for n, offset in places.get(lines[index], ()):
+                piece, run = self._pieces[n], list[Mark]()
+                elsewhere = alive if piece.step.path == path else self._alive_in(piece.step.path)
+                for at, line in enumerate(piece.lines[int(offset) :]):
+                    mark, here = (n, offset + at), index + at
+                    if here == len(lines) or line != lines[here] or mark in elsewhere:
+                        break
+                    if mark in alive or not self._is_later(marks[here], mark):
+                        break
+                    run.append(mark)
+                weight = sum(map(_weight, lines[index : index + len(run)]))
+                if len(run) > len(best) and weight >= _FOUND[piece.step.path != path]:
+                    best = run
+            marks[index : index + len(best)] = best
+            alive.update(best)
+            index += len(best) or 1
+
+    def _is_later(self, mark: Mark, piece: Mark) -> bool:
+        """True if a line that nobody is known to have written was first seen after this piece was."""
+        return mark[0] < 0 <= piece[0] and mark[1] > self._pieces[piece[0]].number
+
+    def _alive_in(self, path: str) -> set[Mark]:
+        """The marks of another file now: a line that is still there was copied from it, by somebody."""
+        if path not in self._alive:
+            lines = self._current(path) or []
+            self._alive[path] = {*self._version(path, lines, inf, inf).marks}
+        return self._alive[path]
+
+    def _was_there(self, path: str, line: bytes, piece: int, until: float) -> bool:
+        """True if the line is older than the turn: commands may bring it from a commit."""
+        author, _, step, _ = self._pieces[piece]
+        if author.began > until or author.how == "patch":
+            return author.began > until
+        began = int(author.began)  # as git keeps times
+        found = (lines[line] for time, lines in self._in_commits(path) if time < began)
+        return max(found, default=0) > (step.old or []).count(line)
+
+
+def _weight(line: bytes) -> int:
+    return len(_LETTERS.findall(line))
+
+
+def _likeness(one: Sequence[bytes], other: Sequence[bytes]) -> float:
+    """The share of lines that two files have in common."""
+    lines, others = {*one}, {*other}
+    return 2 * len(lines & others) / max(len(lines) + len(others), 1)
+
+
+def aligned(old: Sequence[bytes], new: Sequence[bytes]) -> list[int]:
+    """For each new line the index of the same old one, or -1. In order."""
+    least = min(len(old), len(new))
+    head = next((n for n in range(least) if old[n] != new[n]), least)
+    tail = next((n for n in range(least - head) if old[-1 - n] != new[-1 - n]), least - head)
+    places = [*range(head), *[-1] * (len(new) - head - tail), *range(len(old) - tail, len(old))]
+    matcher = SequenceMatcher(None, old[head : len(old) - tail], new[head : len(new) - tail])
+    for at, to, size in matcher.get_matching_blocks():
+        places[head + to : head + to + size] = range(head + at, head + at + size)
+    return places

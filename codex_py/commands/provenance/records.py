@@ -1,0 +1,133 @@
+"""What sessions wrote in a commit, as a note of git-ai, a record of Agent Trace, and trailers.
+
+https://github.com/git-ai-project/git-ai/blob/main/specs/git_ai_standard_v3.0.0.md
+https://github.com/cursor/agent-trace
+"""
+
+import hashlib
+import json
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any
+
+from codex_py.commands.provenance.lines import Author, aligned, as_lines
+from codex_py.commands.provenance.written import Repository, TurnFacts
+from codex_py.version import __version__
+
+TOOL = "codex-py"
+Written = Mapping[str, Mapping[int, Author]]
+"""By path, and by the number of a line from 1."""
+
+
+def written_between(repository: Repository, olds: Sequence[str], new: str, until: float) -> Written:
+    """The lines of a tree that no earlier one has, and that are a session's beyond doubt. Raises a `CodexError`."""
+    sides = [repository.changed(old, new) for old in olds]
+    found: dict[str, Mapping[int, Author]] = {}
+    for path in sorted(set(sides[0]).intersection(*sides[1:])):
+        data = sides[0][path][1]
+        places = [aligned(as_lines(side[path][0]), as_lines(data)) for side in sides]
+        lines = {
+            number: author
+            for number, author in enumerate(repository.authors(path, data, until), 1)
+            if author and author.how != "unsure" and all(each[number - 1] < 0 for each in places)
+        }
+        if lines and not repository.refuses(repository.root / path):
+            found[path] = lines
+    return found
+
+
+def turns_of(repository: Repository, authors: Iterable[Author | None]) -> list[TurnFacts]:
+    """The turns, the oldest first."""
+    found = {author[:2]: author for author in authors if author}
+    facts = [repository.facts(each.thread_id, each.turn, each.ended) for each in found.values()]
+    return sorted(facts, key=lambda each: each.time)
+
+
+def note(written: Written, turns: Iterable[TurnFacts], commit: str, human: str) -> str:
+    """An authorship log, version 3."""
+    text = ""
+    for path, lines in written.items():
+        text += f'"{path}"\n' if any(character.isspace() for character in path) else f"{path}\n"
+        for key, ranges in _ranges(lines, _trace_key):
+            numbers = (f"{a}" if a == b else f"{a}-{b}" for a, b in ranges)
+            text += f"  {key} {','.join(numbers)}\n"
+    facts = {
+        "schema_version": "authorship/3.0.0",
+        "git_ai_version": f"{TOOL}/{__version__}",
+        "base_commit_sha": commit,
+        "prompts": {},
+        "sessions": {
+            _session_key(turn.session): {
+                "agent_id": {"tool": TOOL, "id": turn.session, "model": turn.model or "unknown"},
+                "human_author": human,
+            }
+            for turn in turns
+        },
+    }
+    return f"{text}---\n{json.dumps(facts, indent=2)}\n"
+
+
+def trace(written: Written, turns: Iterable[TurnFacts], commit: str | None) -> dict[str, Any]:
+    """A record of Agent Trace 0.1. `commit`: None for the work tree."""
+    contributors: dict[tuple[str, int], dict[str, str]] = {}
+    for turn in turns:
+        model = turn.model and (
+            turn.model if "/" in turn.model else f"{turn.provider}/{turn.model}"
+        )
+        model_id = {"model_id": model[:250]} if model else {}
+        contributors[turn.session, turn.turn] = {"type": "ai", **model_id}
+    files = [
+        {
+            "path": path,
+            "conversations": [
+                {
+                    "url": f"urn:uuid:{turn[0]}",
+                    "contributor": contributors[turn],
+                    "ranges": [{"start_line": a, "end_line": b} for a, b in ranges],
+                }
+                for turn, ranges in _ranges(lines, lambda author: (author.thread_id, author.turn))
+            ],
+        }
+        for path, lines in written.items()
+    ]
+    return {
+        "version": "0.1",
+        "id": str(uuid.uuid4()),
+        "timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        **({"vcs": {"type": "git", "revision": commit}} if commit else {}),
+        "tool": {"name": TOOL, "version": __version__},
+        "files": files,
+    }
+
+
+def trailers(turns: Sequence[TurnFacts]) -> list[str]:
+    """One for each session and each model."""
+    found = [f"Codex-Py-Session: {turn.session}" for turn in turns]
+    found += [f"Model: {turn.model}" for turn in turns if turn.model]
+    return list(dict.fromkeys(found))
+
+
+def _ranges(
+    lines: Mapping[int, Author], key: Callable[[Author], Any]
+) -> Iterable[tuple[Any, list[tuple[int, int]]]]:
+    """The first and last lines of ranges, by what the key makes of their authors."""
+    found: dict[Any, list[int]] = defaultdict(list)
+    for number, author in lines.items():
+        found[key(author)].append(number)
+    for each, numbers in found.items():
+        groups = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
+        runs = [[number for _, number in group] for _, group in groups]
+        yield each, [(run[0], run[-1]) for run in runs]
+
+
+def _session_key(thread_id: str) -> str:
+    return f"s_{hashlib.sha256(f'{TOOL}:{thread_id}'.encode()).hexdigest()[:14]}"
+
+
+def _trace_key(author: Author) -> str:
+    """The same each time, so that a note that is written again is the same."""
+    edit = f"{author.thread_id}:{author.turn}:{author.how}"
+    return f"{_session_key(author.thread_id)}::t_{hashlib.sha256(edit.encode()).hexdigest()[:14]}"

@@ -1,0 +1,220 @@
+"""`codex-py blame-agent` and `provenance`: which lines which session wrote."""
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from math import inf
+from pathlib import Path
+
+from codex_py.command_line.subcommand import command_config, command_parser, print_table, required
+from codex_py.commands.provenance.records import (
+    TOOL,
+    Written,
+    note,
+    trace,
+    trailers,
+    turns_of,
+    written_between,
+)
+from codex_py.commands.provenance.written import MAX_BYTES, Repository, TurnFacts
+from codex_py.errors import CodexError, UsageError
+from codex_py.filesystem.private import written_whole
+from codex_py.filesystem.reading import read_whole, real_path
+from codex_py.patch.trees import aside, empty_tree, work_tree
+from codex_py.streams.standard import print_json, print_out
+from codex_py.streams.terminal import on_one_line
+
+_SIGNS = {"patch": "", "command": "*", "unsure": "?"}
+_PERSON = re.compile(r"^(author|committer) (.*?) ?<([^>]*)> (\d+) ", re.MULTILINE)
+_NOTES = ("notes", "--ref=refs/notes/ai")
+
+
+def run_blame_agent(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print the lines of a file with the turns that wrote them; the exit code."""
+    parser = command_parser("file", "--json")
+    parser.add_argument("--rev")
+    options = parser.parse_args(list(argv))
+    name = required(options.file, "file: codex-py blame-agent FILE")
+    config = command_config(options, environment, warns=False)
+    place = Path(os.path.normpath(config.cwd / name))
+    near = next(each for each in (place, *place.parents) if each.is_dir())
+    # The journal names files without links in their folders.
+    folder = Path(os.path.realpath(near))
+    repository, until = Repository(config, environment, folder), inf
+    path = str((folder / place.relative_to(near)).relative_to(repository.root))
+    if options.rev is not None:
+        repository.revision = repository.commit(options.rev)
+        until = _people(repository, repository.revision)[1]
+    try:
+        data = repository.data(path)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CodexError(f"cannot read {name!r}: {reason}") from error
+    if b"\0" in data:
+        raise CodexError(f"{name!r} is no text: it has no lines to tell of")
+    authors = repository.authors(path, data, until)
+    turns = turns_of(repository, authors)
+    lines = [line.decode(errors="replace") for line in data.split(b"\n")]
+    found = list(enumerate(zip(lines, authors, strict=False), 1))
+    if options.json:
+        rows = [
+            {"line": number, "text": text.removesuffix("\r")}
+            | ({"session": by.thread_id, "turn": by.turn, "how": by.how} if by else {})
+            for number, (text, by) in found
+        ]
+        facts = {"file": path, "revision": repository.revision, "turns": list(map(_facts, turns))}
+        return print_json({**facts, "lines": rows})
+    if not turns:
+        return print_out(f"No line of {on_one_line(path)} is known to be a session's.\n")
+    keys = {(turn.session, turn.turn): str(n) for n, turn in enumerate(turns, 1)}
+    legend = [(keys[each.session, each.turn], *map(str, _facts(each).values())) for each in turns]
+    width = len(str(len(found)))
+    table = [
+        (keys[by[:2]] + _SIGNS[by.how] if by else "", f"{number:{width}}  {text}")
+        for number, (text, by) in found
+    ]
+    return print_table(legend) or print_out("\n") or print_table(table)
+
+
+def _facts(turn: TurnFacts) -> dict[str, str | int | None]:
+    time = datetime.fromtimestamp(turn.time, UTC).astimezone().isoformat(" ", "minutes")
+    facts = {"session": turn.session, "name": turn.name or "", "turn": turn.turn, "time": time}
+    return {**facts, "model": turn.model, "prompt": turn.prompt}
+
+
+def run_provenance(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Write a note, a trace or trailers; the exit code."""
+    parser = command_parser("commit", "--note", "--trace", "--trailer", "--work-tree", "--force")
+    parser.add_argument("--message")
+    options = parser.parse_args(list(argv))
+    if options.note + options.trace + options.trailer != 1:
+        raise UsageError("say one of --note, --trace and --trailer")
+    if options.message is not None and (not options.trailer or options.commit):
+        raise UsageError("--message goes with --trailer, and without a commit")
+    if options.work_tree and (not options.trace or options.commit):
+        raise UsageError("--work-tree goes with --trace, and without a commit")
+    config = command_config(options, environment, warns=False)
+    repository = Repository(config, environment, config.cwd)
+    if options.trailer and not options.commit:
+        return _trailers_of_index(repository, environment, options.message)
+    if options.work_tree:
+        return _trace(repository, None)
+    commit = repository.commit(options.commit or "HEAD")
+    if options.trace:
+        return _trace(repository, commit)
+    written, turns = _written(repository, commit)
+    if options.trailer:
+        return print_out("".join(f"{line}\n" for line in trailers(turns)))
+    if not turns:
+        return print_out(f"No line of commit {commit} is known to be a session's.\n")
+    human, _, variables = _people(repository, commit)
+    git = replace(repository.git, variables={**repository.git.variables, **variables})
+    there = git.run(repository.root, *_NOTES, "show", commit)
+    is_own = f'"git_ai_version": "{TOOL}/'.encode() in there.stdout
+    if not there.returncode and not is_own and not options.force:
+        raise CodexError(f"commit {commit} has a note of another tool; --force replaces it")
+    text = note(written, turns, commit, human)
+    git.output(repository.root, *_NOTES, "add", "-f", "-F", "-", commit, stdin=text.encode())
+    count = sum(map(len, written.values()))
+    return print_out(
+        f"Noted {count} lines of {len(written)} files in refs/notes/ai for {commit}.\n"
+    )
+
+
+def _written(repository: Repository, commit: str) -> tuple[Written, list[TurnFacts]]:
+    repository.revision = commit
+    head = repository.git.output(repository.root, "cat-file", "commit", commit).partition("\n\n")[0]
+    parents = [line[7:] for line in head.split("\n") if line.startswith("parent ")]
+    olds = parents or [empty_tree(repository.git, repository.root)]
+    return _between(repository, olds, commit, _people(repository, commit)[1])
+
+
+def _between(
+    repository: Repository, olds: Sequence[str], new: str, until: float = inf
+) -> tuple[Written, list[TurnFacts]]:
+    written = written_between(repository, olds, new, until)
+    authors = [author for lines in written.values() for author in lines.values()]
+    return written, turns_of(repository, authors)
+
+
+def _trace(repository: Repository, commit: str | None) -> int:
+    root = repository.root
+    if commit is not None:
+        written, turns = _written(repository, commit)
+    else:
+        with aside(repository.git.without_filters(root), root) as repository.git:
+            tree = work_tree(repository.git, root, lambda name: repository.refuses(root / name))
+            written, turns = _between(repository, [_head(repository)], tree)
+    if not turns:
+        return print_out("No line is known to be a session's.\n")
+    record = trace(written, turns, commit)
+    path = root / ".agent-trace" / "traces.jsonl"
+    try:
+        path = Path(real_path(path, root))
+        path.parent.mkdir(exist_ok=True)
+        earlier = read_whole(path, 64 * MAX_BYTES) if path.exists() else b""
+        # Of a commit, and of the work tree, the newest one stays.
+        kept = [line for line in earlier.splitlines() if not _is_of(line, commit)]
+        with written_whole(path) as file:
+            file.writelines(line + b"\n" for line in (*kept, json.dumps(record).encode()))
+    except OSError as error:
+        raise CodexError(f"cannot write {str(path)!r}: {error.strerror}") from error
+    return print_json(record)
+
+
+def _is_of(line: bytes, commit: str | None) -> bool:
+    try:
+        found = json.loads(line)
+        return found["tool"]["name"] == TOOL and found.get("vcs", {}).get("revision") == commit
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return False
+
+
+def _trailers_of_index(
+    repository: Repository, environment: Mapping[str, str], message: str | None
+) -> int:
+    git = repository.git
+    if index := environment.get("GIT_INDEX_FILE"):
+        # git gives hooks the index of `git commit FILE`.
+        variables = {**git.variables, "GIT_INDEX_FILE": str(Path(index).absolute())}
+        repository.git = replace(git, variables=variables)
+    with aside(repository.git, repository.root) as repository.git:
+        tree = repository.git.output(repository.root, "write-tree")
+        _, turns = _between(repository, [_head(repository)], tree)
+    if thread := environment.get("CODEX_THREAD_ID"):
+        # A command of this session makes the commit; what its turn wrote is not in the journal yet.
+        turns.append(repository.facts(thread, 0, inf))
+    found = trailers(turns)
+    if message is None or not found:
+        return print_out("".join(f"{line}\n" for line in found))
+    words = [word for line in found for word in ("--trailer", line)]
+    options = ("--no-divider", "--if-exists", "addIfDifferent", "--if-missing", "add")
+    try:
+        text = read_whole(Path(message).absolute(), MAX_BYTES)
+        # Not in the repository, whose configuration could name commands for trailers.
+        added = git.data(Path("/"), "interpret-trailers", *options, *words, stdin=text)
+        Path(message).write_bytes(added)
+    except OSError as error:
+        raise CodexError(f"cannot change {message!r}: {error.strerror}") from error
+    return 0
+
+
+def _head(repository: Repository) -> str:
+    try:
+        return repository.commit("HEAD")
+    except UsageError:
+        return empty_tree(repository.git, repository.root)
+
+
+def _people(repository: Repository, commit: str) -> tuple[str, int, Mapping[str, str]]:
+    """The author of a commit, the end of the second in which it was made, and variables for a note by its committer."""
+    text = repository.git.output(repository.root, "cat-file", "commit", commit)
+    found = {match[0]: match[1:] for match in _PERSON.findall(text.partition("\n\n")[0])}
+    (author, mail, _), (name, address, time) = found["author"], found["committer"]
+    kinds = ("AUTHOR", "COMMITTER")
+    variables = {f"GIT_{kind}_NAME": name or "unknown" for kind in kinds}
+    variables |= {f"GIT_{kind}_EMAIL": address or "unknown" for kind in kinds}
+    return f"{author} <{mail}>", int(time) + 1, variables
