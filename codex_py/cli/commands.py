@@ -42,7 +42,7 @@ class Command(NamedTuple):
         return f"codex_py.{module}:{function or f'run_{name}'}"
 
 
-TERMINAL = "frontends.tui.run:run_terminal"
+TERMINAL = "frontends.tui.start:run_terminal"
 BEST_OF = "frontends.exec.best_of:run_best_of"
 _SESSIONS = "commands.sessions.run"
 

@@ -9,6 +9,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 _IFLAG, _LFLAG = 0, 3
+_WITH_VALUE = {
+    *("-c", "--config", "-s", "--sandbox", "-a", "--ask-for-approval", "-m", "--model"),
+    *("-p", "--profile", "-C", "--cd", "--add-dir", "--local-provider"),
+}
+"""The usual options of a session whose value may look like a command."""
 
 
 def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
@@ -54,7 +59,8 @@ def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
 
 def _begins_session(argv: Sequence[str]) -> bool:
     """False if a word could be another command; the table of them would have to be loaded first."""
-    words = (word for word in argv if not word.startswith("-"))
+    pairs = zip(("", *argv), argv, strict=False)
+    words = (word for option, word in pairs if word[:1] != "-" and option not in _WITH_VALUE)
     return argv[:1] in (["resume"], ["fork"]) or not any(
         word.replace("-", "").isalpha() for word in words
     )

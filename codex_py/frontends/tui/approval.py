@@ -14,7 +14,8 @@ from codex_py.app.views.item_text import script_of
 from codex_py.frontends.tui.cells.command import elsewhere
 from codex_py.frontends.tui.cells.layout import WHOLE
 from codex_py.frontends.tui.cells.patch import diff_cell
-from codex_py.frontends.tui.fitting import INDENT, LOW, Fragments, both_ends, ends_of, fit, joined
+from codex_py.frontends.tui.first_frame import INDENT
+from codex_py.frontends.tui.fitting import LOW, Fragments, both_ends, ends_of, fit, joined
 from codex_py.frontends.tui.highlighting import highlighted
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.overlay import Overlays, Pages

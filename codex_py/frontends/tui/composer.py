@@ -18,12 +18,12 @@ from codex_py.config.config import Config
 from codex_py.frontends.tui.compose.attachments import Attachments, Display, image_paths, is_long
 from codex_py.frontends.tui.compose.completion import Completion, Source
 from codex_py.frontends.tui.compose.prompt_history import PromptHistory
+from codex_py.frontends.tui.first_frame import PLACEHOLDER
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import PROMPT
 
 _MAX_ROWS = 12
-_PLACEHOLDER = "Ask codex-py to do anything"
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ def composer_window(composer: Composer, screen: Screen, keys: KeyBindings) -> la
     control = layout.BufferControl(
         composer.buffer,
         key_bindings=keys,
-        input_processors=[Display(composer.attachments, _PLACEHOLDER)],
+        input_processors=[Display(composer.attachments, PLACEHOLDER)],
     )
     text = layout.Window(control, height=height, dont_extend_height=True, wrap_lines=True)
     offered = layout.Window(

@@ -9,15 +9,13 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples, fragment_list_to_t
 from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.utils import get_cwidth
 
+from codex_py.frontends.tui.first_frame import INDENT, status_gap
+
 Fragments: TypeAlias = StyleAndTextTuples
 """Text as prompt-toolkit draws it: `(style, text)`, one after the other."""
 
 LOW = 12
 """Rows. A lower screen shows no empty lines."""
-INDENT = "  "
-"""Before all text; signs stand in it."""
-_ROOMY = 16
-"""Rows. A lower screen has no empty one above the status line."""
 _STATUS_ROWS = 1
 _WORKING_ROWS = 2
 
@@ -27,11 +25,6 @@ def panel_size() -> Size:
     rows, columns = get_app().output.get_size()
     others = _STATUS_ROWS + status_gap(rows) + (0 if rows < LOW else _WORKING_ROWS)
     return Size(max(1, rows - others), columns)
-
-
-def status_gap(rows: int) -> int:
-    """Empty rows above the status line."""
-    return int(rows >= _ROOMY)
 
 
 def fit(text: str, columns: int) -> str:

@@ -2,10 +2,9 @@
 
 import asyncio
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from pathlib import Path
 
 from prompt_toolkit import layout
 from prompt_toolkit.buffer import Buffer
@@ -13,23 +12,19 @@ from prompt_toolkit.input import create_input
 from prompt_toolkit.layout.controls import FormattedTextControl
 
 from codex_py.command_line.arguments import Arguments
-from codex_py.command_line.configuration import load_session_config
 from codex_py.command_line.interruption import Interruption
-from codex_py.command_line.parser import working_folder
-from codex_py.command_line.target import require_images, terminal_target
-from codex_py.config.config import Config
-from codex_py.errors import UsageError
 from codex_py.filesystem.git import for_another_tree
 from codex_py.frontends.tui.composer import composer_window
-from codex_py.frontends.tui.fitting import INDENT, Fragments, fit, joined, status_gap
+from codex_py.frontends.tui.first_frame import INDENT, FirstFrame, greeting, status_gap
+from codex_py.frontends.tui.fitting import Fragments, fit, joined
 from codex_py.frontends.tui.keys import composer_keys, program_keys
+from codex_py.frontends.tui.launch import Launch
 from codex_py.frontends.tui.output import TerminalWriter
-from codex_py.frontends.tui.surface import Launch, LoadedHalf, Surface
-from codex_py.frontends.tui.theme import PROMPT, own_styles, terminal_theme
-from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session
+from codex_py.frontends.tui.surface import LoadedHalf, Surface
+from codex_py.frontends.tui.theme import PROMPT
+from codex_py.frontends.worktrees import enter_worktree
 from codex_py.streams.standard import OutputStream, tell
 from codex_py.streams.terminal import printable
-from codex_py.version import __version__
 
 _DRAIN_S = 1.0
 _LEAST_ROWS = 3
@@ -41,40 +36,12 @@ _STEERED = "  After the next step:"
 _QUEUED = "  After the turn (Alt-Up takes the last one back):"
 
 
-def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
-    """Run the terminal to its end; the exit code.
-
-    Raises:
-        CodexError: before anything is drawn.
-    """
-
-    target = terminal_target(arguments)
-    require_images(arguments, target)
-    arguments = in_folder_of_session(arguments, target, environment)
-
-    def configured() -> Config:
-        return load_session_config(arguments, environment, {})
-
-    config = configured()
-    config.require_enforced()
-    add_dirs = tuple(working_folder(arguments.cd) / name for name in arguments.add_dir)
-    if arguments.replay and target.prompt is None:
-        raise UsageError("--replay needs the prompt that was recorded")
-    launch = Launch(
-        config,
-        configured,
-        target,
-        add_dirs,
-        environment,
-        bypass_hook_trust=arguments.bypass_hook_trust,
-        plan=arguments.plan,
-        images=arguments.images,
-        replay=Path(arguments.replay).absolute() if arguments.replay else None,
-    )
-    return asyncio.run(_run_in_place(launch, arguments))
+def run(launch: Launch, arguments: Arguments, frame: FirstFrame) -> int:
+    """Run the terminal to its end; the exit code. `frame` is on the screen meanwhile."""
+    return asyncio.run(_run_in_place(launch, arguments, frame))
 
 
-async def _run_in_place(launch: Launch, arguments: Arguments) -> int:
+async def _run_in_place(launch: Launch, arguments: Arguments, frame: FirstFrame) -> int:
     """Run the terminal, in the worktree of the session if it has one."""
     async with AsyncExitStack() as stack:
 
@@ -83,25 +50,22 @@ async def _run_in_place(launch: Launch, arguments: Arguments) -> int:
             config, environment = launch.config, launch.environment
             tree = await enter_worktree(stack, arguments, config, environment, tell)
             if tree is not None:
-                reload = launch.reload
+                reload, config = launch.reload, tree.config(config, environment)
                 launch = replace(
                     launch,
-                    config=tree.config(config, environment),
+                    config=config,
+                    theme=replace(launch.theme, cwd=str(config.cwd)),
                     environment=for_another_tree(environment),
                     reload=lambda: tree.config(reload(), environment),
                 )
             return 0
 
-        return await Interruption().run(enter()) or await _run(launch)
+        return await Interruption().run(enter()) or await _run(launch, frame)
 
 
-async def _run(launch: Launch) -> int:
+async def _run(launch: Launch, frame: FirstFrame) -> int:
     writer = TerminalWriter(1)
-    config = launch.config
-    wanted = config.values.get("tui", {}).get("theme")
-    own = own_styles(config.home / "codex-py" / "theme.toml")
-    theme = terminal_theme(launch.environment, wanted, cwd=str(config.cwd), own=own)
-    surface = Surface(launch, theme, writer, create_input(), lambda own: _other_half()(own))
+    surface = Surface(launch, writer, create_input(), lambda own: _other_half()(own))
     keys = program_keys(surface)
     panels = surface.panels
     surface.screen.show(_layout(surface), keys, surface.status.title, lambda: panels.covers)
@@ -110,10 +74,9 @@ async def _run(launch: Launch) -> int:
     processor.before_key_press += surface.hints.key_pressed
     processor.after_key_press += surface.panels.after_key
     surface.leaving.listen()
-    # Without rich, which is not loaded yet.
-    name = f"codex-py {__version__}"
-    name = name if theme.dumb else f"\x1b[1m{name}\x1b[0m"
-    surface.screen.print(f"{name} in {printable(str(surface.cwd))}\n")
+    surface.screen.rows_above = frame.take_over()
+    if not surface.screen.rows_above:
+        surface.screen.print(greeting(launch.theme, surface.cwd))
     try:
         farewell = await _shown(surface)
     finally:

@@ -60,6 +60,7 @@ class Screen:
         theme: how text looks from now on; what has been printed stays as it is.
         theme_changed: is given each theme but the first.
         is_focused: as the terminal reports it; one that does not counts as focused.
+        rows_above: of what the first frame replaces, above the cursor.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Screen:
     ) -> None:
         self.theme = theme
         self.is_focused = True
+        self.rows_above = 0
         self._writer = writer
         self._keyboard = keyboard
         self.theme_changed: Callable[[Theme], None] = lambda _: None
@@ -293,6 +295,10 @@ class Screen:
 
         It has gone up as many as it has drawn; where a new width has laid long ones out anew, there are more.
         """
+        above, self.rows_above = self.rows_above, 0
+        if above:
+            self._output.write_raw("\r")
+            self._output.cursor_up(above)
         drawn, self._drawn = self._drawn, None
         if drawn is not None and self._reflows:
             more = drawn.rows_above(self.width) - (len(drawn.widths) - 1)

@@ -8,7 +8,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from prompt_toolkit.utils import get_cwidth
 
-from codex_py.frontends.tui.fitting import INDENT, Fragments, fit
+from codex_py.frontends.tui.first_frame import BEGINNING, INDENT
+from codex_py.frontends.tui.fitting import Fragments, fit
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import Theme
 from codex_py.streams.terminal import printable
@@ -34,7 +35,6 @@ _LITTLE_LEFT, _HARDLY_ANY_LEFT = 20, 5
 _NARROW: Final = 14
 """Columns for what the model does."""
 _SILENT_S: Final = 20.0
-_BEGINNING: Final = "/ commands, @ files, ? keys"
 _MOVING: Final = "⠋⠙⠸⠴⠦⠇"
 _NOTABLE_HOOK_S: Final = 1.0
 TITLE_ITEMS: Final = ("activity", "project")
@@ -72,7 +72,7 @@ class Status:
     """Those that the turn waits for: what is said of one, and when it was started, `time.monotonic()`."""
     agents: int = 0
     """How many subagents are at work."""
-    hint: str = _BEGINNING
+    hint: str = BEGINNING
     """At the right of the line, until the first prompt."""
     thought: str = ""
     """The heading of what the model thinks about."""

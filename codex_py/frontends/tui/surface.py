@@ -6,16 +6,12 @@ The first frame needs the light half alone; `loaded.py` is the other one.
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from prompt_toolkit.input import Input
 
 from codex_py.app.user_programs import user_programs
-from codex_py.command_line.target import SessionTarget
-from codex_py.config.config import Config
 from codex_py.config.skills import Skill
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.compose.completion import (
@@ -27,31 +23,12 @@ from codex_py.frontends.tui.compose.completion import (
 from codex_py.frontends.tui.compose.files import FileIndex
 from codex_py.frontends.tui.composer import Composer, Outbox, Submission
 from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.launch import Launch
 from codex_py.frontends.tui.output import TerminalWriter, reflows
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.status import ITEMS, TITLE_ITEMS, Status, notifications
-from codex_py.frontends.tui.theme import Theme
 from codex_py.streams.terminal import printable
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    config: Config
-    reload: Callable[[], Config]
-    """Reads the configuration again."""
-    target: SessionTarget
-    add_dirs: tuple[Path, ...]
-    """Writable roots beside those of the configuration; absolute."""
-    environment: Mapping[str, str]
-    bypass_hook_trust: bool = False
-    """Run the hooks that the user has not reviewed, too."""
-    plan: bool = False
-    """Begin in Plan mode."""
-    images: tuple[Path, ...] = ()
-    """Of the first prompt; absolute."""
-    replay: Path | None = None
-    """Show the turn that this tape has of the prompt, without a composer, and leave."""
 
 
 class Hints:
@@ -181,7 +158,6 @@ class Surface:
     def __init__(
         self,
         launch: Launch,
-        theme: Theme,
         writer: TerminalWriter,
         keyboard: Input,
         load: "Callable[[Surface], LoadedHalf]",
@@ -195,7 +171,8 @@ class Surface:
         self.cwd = config.cwd
         self.programs = user_programs(config, self.environment, launch.add_dirs)
         self.safe_environment = self.programs.environment(self.environment)
-        self.screen = Screen(theme, writer, keyboard, reflows=reflows(self.environment), vi=is_vi)
+        can_reflow = reflows(self.environment)
+        self.screen = Screen(launch.theme, writer, keyboard, reflows=can_reflow, vi=is_vi)
         self.status = Status(
             items=settings.get("status_line", ITEMS),
             title_items=settings.get("terminal_title", TITLE_ITEMS),

@@ -1,6 +1,8 @@
 import subprocess
 import sys
 
+import pytest
+
 HEAVY = (
     "rich",
     "httpx",
@@ -11,9 +13,15 @@ HEAVY = (
 )
 
 
-def test_the_first_frame_loads_nothing_of_the_other_half() -> None:
-    code = "import sys, codex_py.frontends.tui.run; print(*sys.modules)"
+@pytest.mark.parametrize(
+    ("module", "without"),
+    [("start", (*HEAVY, "prompt_toolkit", "codex_py.frontends.tui.run")), ("run", HEAVY)],
+)
+def test_a_frame_loads_nothing_that_only_later_ones_need(
+    module: str, without: tuple[str, ...]
+) -> None:
+    code = f"import sys, codex_py.frontends.tui.{module}; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8"
     )
-    assert set(done.stdout.split()).isdisjoint(HEAVY)
+    assert set(done.stdout.split()).isdisjoint(without)

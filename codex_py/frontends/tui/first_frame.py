@@ -1,0 +1,108 @@
+"""The first frame, drawn by hand: what `run.py` draws first with prompt-toolkit, which takes longer to load than all
+else that a frame needs. LIGHT."""
+
+import os
+import signal
+import termios
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from codex_py.frontends.tui.theme import PROMPT, Theme
+from codex_py.streams.terminal import printable
+from codex_py.version import __version__
+
+INDENT: Final = "  "
+"""Before all text; signs stand in it."""
+PLACEHOLDER: Final = "Ask codex-py to do anything"
+BEGINNING: Final = "/ commands, @ files, ? keys"
+_ROWS_ABOVE: Final = 1
+"""Empty ones above the prompt."""
+_ENOUGH: Final = os.terminal_size((40, 8))
+"""Nothing has to be left out or broken in a terminal of this size."""
+_ROOMY: Final = 16
+"""Rows. A lower screen has no empty one above the status line."""
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_CODES: Final = {"bold": 1, "dim": 2, "italic": 3, "underline": 4, "reverse": 7, "strike": 9}
+_COLORS: Final = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
+
+
+def status_gap(rows: int) -> int:
+    """Empty rows above the status line."""
+    return int(rows >= _ROOMY)
+
+
+def greeting(theme: Theme, cwd: Path) -> str:
+    """The first line, with its newline."""
+    name = f"codex-py {__version__}"
+    name = name if theme.dumb else f"\x1b[1m{name}\x1b[0m"
+    return f"{name} in {printable(str(cwd))}\n"
+
+
+class FirstFrame:
+    """What is on the screen until prompt-toolkit draws."""
+
+    def __init__(self) -> None:
+        self._blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        self._is_shown = False
+
+    def draw(self, theme: Theme, cwd: Path, *, vi: bool) -> None:
+        """Greet, and show the frame. From now on, signals that end the program wait until `take_over`."""
+        with suppress(OSError, termios.error):
+            size = os.get_terminal_size(1)
+            # What is echoed would move the frame.
+            is_echoed = termios.tcgetattr(0)[3] & termios.ECHO
+            text = "" if is_echoed else _frame(theme, size, vi=vi)
+            if text:
+                signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+                self._is_shown = True
+                os.write(1, f"{greeting(theme, cwd)}{text}".replace("\n", "\r\n").encode())
+
+    def take_over(self) -> int:
+        """How many rows of the frame are above the cursor, for who erases it; 0 if nothing was drawn, the greeting
+        included."""
+        rows = _ROWS_ABOVE * self._is_shown
+        self._is_shown = False
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._blocked)
+        return rows
+
+    def erase(self) -> None:
+        """Leave nothing but the greeting, unless another frame has taken over."""
+        if rows := self.take_over():
+            os.write(1, b"\r\x1b[%dA\x1b[J" % rows)
+
+
+def _frame(theme: Theme, size: os.terminal_size, *, vi: bool) -> str:
+    """From its first place on, the cursor behind the sign of the prompt; empty if only prompt-toolkit can draw it."""
+    columns, rows = size
+    quiet, accent = (_escape(theme, name) for name in ("quiet", "accent"))
+    if theme.dumb or columns < _ENOUGH.columns or rows < _ENOUGH.lines or not (quiet and accent):
+        return ""
+    mode, below = "INSERT " * vi, "\n" * (1 + status_gap(rows))
+    room = columns - len(mode) - 2 * len(INDENT)
+    return (
+        "\n" * _ROWS_ABOVE
+        + f"\x1b[0;1m{theme.sign(PROMPT)} {quiet}{PLACEHOLDER}\x1b[0m{below}"
+        + f"{accent}{mode}\x1b[0m{INDENT}{quiet}{BEGINNING.rjust(room)}\x1b[0m"
+        + f"\r\x1b[{len(below)}A\x1b[{len(INDENT)}C"
+    )
+
+
+def _escape(theme: Theme, name: str) -> str:
+    """The sequence for a style; empty if prompt-toolkit has to choose among fewer colours."""
+    codes, ground = ["0"], 0
+    for word in theme.style(name).split():
+        color = word.removeprefix("bright_")
+        if word == "on":
+            ground = 10
+        elif word in _CODES:
+            codes.append(str(_CODES[word]))
+        elif color in _COLORS:
+            first = 30 if color is word else 90
+            codes.append(str(first + ground + _COLORS.index(color)))
+        elif theme.color_system == "truecolor":
+            red, green, blue = bytes.fromhex(word[1:])
+            codes.append(f"{38 + ground};2;{red};{green};{blue}")
+        else:
+            return ""
+    return f"\x1b[{';'.join(codes)}m"

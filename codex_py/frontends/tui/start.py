@@ -1,0 +1,62 @@
+"""`codex-py [PROMPT]`: from the command line to the first frame. LIGHT, unlike `run.py`, which draws the others."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.configuration import load_session_config
+from codex_py.command_line.parser import working_folder
+from codex_py.command_line.target import require_images, terminal_target
+from codex_py.config.config import Config
+from codex_py.config.paths import worktrees_folder
+from codex_py.errors import UsageError
+from codex_py.frontends.tui.first_frame import FirstFrame
+from codex_py.frontends.tui.launch import Launch
+from codex_py.frontends.tui.theme import own_styles, terminal_theme
+from codex_py.frontends.worktrees import in_folder_of_session
+
+
+def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
+    """Run the terminal to its end; the exit code.
+
+    Raises:
+        CodexError: before anything is drawn.
+    """
+
+    target = terminal_target(arguments)
+    require_images(arguments, target)
+    arguments = in_folder_of_session(arguments, target, environment)
+
+    def configured() -> Config:
+        return load_session_config(arguments, environment, {})
+
+    config = configured()
+    config.require_enforced()
+    add_dirs = tuple(working_folder(arguments.cd) / name for name in arguments.add_dir)
+    if arguments.replay and target.prompt is None:
+        raise UsageError("--replay needs the prompt that was recorded")
+    tui = config.values.get("tui", {})
+    own = own_styles(config.home / "codex-py" / "theme.toml")
+    launch = Launch(
+        config,
+        terminal_theme(environment, tui.get("theme"), cwd=str(config.cwd), own=own),
+        configured,
+        target,
+        add_dirs,
+        environment,
+        bypass_hook_trust=arguments.bypass_hook_trust,
+        plan=arguments.plan,
+        images=arguments.images,
+        replay=Path(arguments.replay).absolute() if arguments.replay else None,
+    )
+    frame = FirstFrame()
+    try:
+        # A search for a worktree starts programs, which must not inherit that signals wait.
+        is_here = not config.cwd.is_relative_to(worktrees_folder(config.home))
+        if launch.replay is None and arguments.worktree is None and is_here:
+            frame.draw(launch.theme, config.cwd, vi=tui.get("vim_mode_default", False))
+        from codex_py.frontends.tui.run import run  # 100 ms: prompt-toolkit and asyncio
+
+        return run(launch, arguments, frame)
+    finally:
+        frame.erase()
