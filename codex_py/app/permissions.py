@@ -25,6 +25,8 @@ class Permissions:
     def given_to(self, choices: Choices, config: Config, add_dirs: Sequence[Path]) -> Choices:
         """The choices with these permissions. `add_dirs`: see `Config.sandbox_policy`."""
         sandbox = replace(config, sandbox_mode=self.sandbox).sandbox_policy(add_dirs)
+        # As it was chosen: who uses the choices says if the administrator does not allow it.
+        sandbox = replace(sandbox, mode=self.sandbox)
         return replace(choices, approval_policy=self.policy, sandbox_policy=sandbox)
 
 

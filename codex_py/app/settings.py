@@ -142,10 +142,12 @@ def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> 
     to name a provider."""
     config = setup.config
     held = config.requirements.held_choices(choices)
-    if held.sandbox_policy.mode != choices.sandbox_policy.mode:
-        setup.warn(
-            f"The administrator does not allow `{choices.sandbox_policy.mode}`; files can only be read."
-        )
+    for asked, given in (
+        (choices.sandbox_policy.mode, held.sandbox_policy.mode),
+        (choices.approval_policy, held.approval_policy),
+    ):
+        if asked != given and setup.options.parent is None:
+            setup.warn(f"The administrator does not allow `{asked}`: it is `{given}` instead.")
     chosen = choices = held
     if choices.mode == "plan":
         choices = planning_choices(config, choices)

@@ -13,6 +13,7 @@ from codex_py.config.check import KeyPath, dotted, problems
 from codex_py.config.files import parse_toml, read_text
 from codex_py.config.layers import Layer, Layers
 from codex_py.config.mcp import McpServerConfig, mcp_servers
+from codex_py.config.paths import user_home
 from codex_py.config.permission_profiles import (
     BUILT_IN,
     chosen_permissions,
@@ -49,7 +50,11 @@ _KEYS: Final[Table] = {
     "mcp_servers": {"*": {"identity": {"command": "string", "url": "string"}}},
     "features": {"*": "boolean"},
     "allow_managed_hooks_only": "boolean",
-    "hooks": dict.fromkeys(HOOK_EVENTS, HOOKS),
+    "hooks": {
+        **dict.fromkeys(HOOK_EVENTS, HOOKS),
+        # Where the administrator keeps the programs; nothing follows from them, as in Codex.
+        **dict.fromkeys(("managed_dir", "windows_managed_dir"), "string"),
+    },
     "experimental_network": "table",
     "additional_developer_instructions": "string",
     "enforce_residency": ("us",),
@@ -146,7 +151,8 @@ class _Required:
 
     def result(self) -> tuple[Layers, Requirements]:
         features, policy = self._features(), self._values.get("guardian_policy_config")
-        kept = {name: self._values[name] for name in ("hooks",) if name in self._values}
+        hooks = {k: v for k, v in self._values.get("hooks", {}).items() if k in HOOK_EVENTS}
+        kept: dict[str, Any] = {"hooks": hooks} if hooks else {}
         kept |= {"auto_review": {"policy": policy}} if policy else {}
         self._force(None, **({"features": features} if features else {}), **kept)
         if features.get("plugins") is False:
@@ -229,7 +235,8 @@ class _Required:
                 # Of the administrator's folder, where nobody would expect it to mean a file.
                 text = f"{pattern!r} must be absolute or begin with `~/`"
                 raise _mistake(self._file, (*key, str(number)), text)
-        self._force(None, **({"protection": {"deny": list(patterns)}} if patterns else {}))
+        patterns = list(_in_homes(dict.fromkeys(patterns)))
+        self._force(None, **({"protection": {"deny": patterns}} if patterns else {}))
         return denial_rules(patterns, key, (), self._layers.user_home)
 
     def _approvals(self) -> list[str]:
@@ -254,7 +261,11 @@ class _Required:
     def _profiles(self) -> set[SandboxMode]:
         """Force one of the allowed permission profiles. Returns the modes that they can be."""
         listed = self._values.get("allowed_permission_profiles")
-        own = {k: v for k, v in self._values.get("permissions", {}).items() if k != "filesystem"}
+        own = {
+            name: {**table, "filesystem": _in_homes(table.get("filesystem", {}))}
+            for name, table in self._values.get("permissions", {}).items()
+            if name != "filesystem"
+        }
         default = self._values.get("default_permissions")
         if listed is None:
             if own or default is not None:
@@ -313,6 +324,16 @@ class _Required:
                     raise ConfigError(f"{text} (set by {self._file.path})")
         if mode is not None and mode not in allowed:
             self._fall_back("sandbox_mode", mode, ["read-only"])
+
+
+def _in_homes(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of paths, those below `~` in the home of the password database too: a user chooses `$HOME`."""
+    own = str(user_home({}))
+    return {
+        path: access
+        for name, access in entries.items()
+        for path in (name, own + name[1:] if name.startswith("~/") else name)
+    }
 
 
 def _check(file: Layer) -> None:

@@ -1,6 +1,7 @@
 """What an administrator requires, against each way around it. Codex 0.169 has the same keys and fall-backs."""
 
 import os
+import pwd
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from codex_py.app.settings import configured_choices
 from codex_py.config.config import Config
 from codex_py.config.hook_files import has_hooks, hook_files
+from codex_py.config.hooks import find_hooks
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
 from tests.config.conftest import Place
@@ -226,11 +228,36 @@ def test_denied_files_are_denied_in_every_mode_and_profile(
         config.sandbox_policy(),
         config.requirements.held(SandboxPolicy("workspace-write", (Path("/srv"),))),
     ):
-        assert set(policy.files.denied) == {Path("/srv/secret"), place.home.parent / ".ssh"}
+        homes = {place.home.parent / ".ssh", OWN_HOME / ".ssh"}
+        assert set(policy.files.denied) == {Path("/srv/secret"), *homes}
         assert Path("/srv/secret/open") not in dict(policy.files.entries)
         assert policy.files.globs == ((Path("/srv"), "*.pem"),)
         assert not policy.files.may_be_unenforced
         assert policy.mode != "danger-full-access"
+
+
+OWN_HOME = Path(pwd.getpwuid(os.getuid()).pw_dir)
+"""Whatever `$HOME` says, which the user chooses."""
+
+
+def test_another_home_does_not_open_what_is_denied_below_the_own_one(place: Place) -> None:
+    folders = {OWN_HOME / ".ssh", place.home.parent / ".ssh"}
+    require(place, '[permissions.filesystem]\ndeny_read = ["~/.ssh", "~/*.pem"]')
+    config = place.load(flags={"sandbox_mode": "workspace-write"})
+    assert folders <= set(config.sandbox_policy().files.denied)
+    assert (OWN_HOME, "*.pem") in config.sandbox_policy().files.globs
+    require(place, MANAGED.replace("/srv/secret", "~/.ssh"))
+    files = place.load().sandbox_policy().files
+    assert folders <= set(files.denied)
+
+
+def test_the_folder_of_managed_hooks_is_taken(place: Place) -> None:
+    keys = 'managed_dir = "/enterprise/hooks"\nwindows_managed_dir = "C:\\\\hooks"\n'
+    require(place, f"[hooks]\n{keys}{HOOK}")
+    config = place.load()
+    assert has_hooks(config)
+    hooks = find_hooks(config, place.environment)
+    assert (len(hooks.found), hooks.warnings) == (1, ())
 
 
 def test_the_reviewer_falls_back_and_has_the_policy_of_the_administrator(place: Place) -> None:
