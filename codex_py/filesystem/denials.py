@@ -9,6 +9,7 @@ import stat
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -88,10 +89,12 @@ class Denials:
                 found = os.stat(path)  # noqa: PTH116
             except (OSError, ValueError):
                 return False
-        if not self._is_read and found.st_nlink > 1:
-            self.now(())
-        known = self._known.get((found.st_dev, found.st_ino))
-        return known is not None and known[1:] == (found.st_mtime_ns, found.st_size)
+        inode, marks = _inode(found), (found.st_mtime_ns, found.st_size)
+        if not self._is_read or (inode in self._known and self._known[inode][1:] != marks):
+            # Who reads a file need not know all of its names.
+            with suppress(ToolError):
+                self.now(())
+        return inode in self._known and self._known[inode][1:] == marks
 
     def now(self, roots: Iterable[Path]) -> Denied:
         """Look for what is denied. `roots`: folders with other names of denied files.
@@ -102,6 +105,7 @@ class Denials:
         if not self.rules.denies:
             return NOTHING
         with self._lock:
+            self._is_read = True
             return self._now([str(root) for root in roots])
 
     def _now(self, roots: list[str]) -> Denied:
@@ -123,7 +127,6 @@ class Denials:
         self._add_other_names(found, opened, roots)
         hidden = _outermost(found, opened)
         pinned += links.values()
-        self._is_read = True
         paths = (hidden, opened, links, absent, pinned)
         return Denied(*(tuple(map(Path, sorted(each, key=_depth))) for each in paths))
 
@@ -136,7 +139,8 @@ class Denials:
         except (OSError, ValueError):
             return False
         if stat.S_ISLNK(status.st_mode):
-            path = links[path] = os.path.realpath(path)
+            links[path] = target = os.path.realpath(path)
+            path = target
             try:
                 status = os.lstat(path)
             except OSError:
@@ -151,48 +155,58 @@ class Denials:
         self, found: dict[str, os.stat_result], opened: Sequence[str], roots: Sequence[str]
     ) -> None:
         """Deny the same files under other names: hard links, and names in folders that were moved."""
-        here = {(each.st_dev, each.st_ino) for each in found.values()}
-        lost: set[_Inode] = set()
-        for inode in self._known.keys() - here:
-            path, *marks = self._known[inode]
-            status = _status(path)
-            if status is None or (status.st_dev, status.st_ino) != inode:
-                lost.add(inode)
-            elif marks == [status.st_mtime_ns, status.st_size]:
-                found[path] = status
-        linked: dict[_Inode, int] = {}
-        names: dict[_Inode, set[str]] = {}
+        lost = self._lost(found)
+        linked: dict[str, os.stat_result] = {}
         for path, status in found.items():
-            inode = (status.st_dev, status.st_ino)
             if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
-                linked[inode] = status.st_nlink
-                names.setdefault(inode, set()).add(path)
+                linked[path] = status
             elif stat.S_ISDIR(status.st_mode):
                 linked |= self._linked_in(path, opened)
+        names: dict[_Inode, set[str]] = {}
+        for path, status in linked.items():
+            names.setdefault(_inode(status), set()).add(path)
         if lost or linked:
-            tops = [*roots, *(top for top, _ in self._tops())]
-            tops += (p if stat.S_ISDIR(s.st_mode) else os.path.dirname(p) for p, s in found.items())  # noqa: PTH120
-            for path, status in self._names_of({*lost, *linked}, _outermost(tops, ())):
-                inode = (status.st_dev, status.st_ino)
-                if inode in linked or self._known[inode][1:] == (
+            near = [top for top, _ in self._tops()]
+            near += (p if stat.S_ISDIR(s.st_mode) else os.path.dirname(p) for p, s in found.items())  # noqa: PTH120
+            # Last comes the folder for temporary files, which may be large.
+            tops = [*_outermost(near, ()), *reversed(roots)]
+            for path, status in self._names_of({*lost, *names}, tops):
+                inode = _inode(status)
+                if inode in names or self._known[inode][1:] == (
                     status.st_mtime_ns,
                     status.st_size,
                 ):
                     names.setdefault(inode, set()).add(path)
                     found[path] = status
-        for inode, count in linked.items():
-            if len(names.get(inode, ())) < count:
-                named = min(names.get(inode, {"a denied file"}))
-                text = f"{named} is denied, and has another name (a hard link) outside of the workspace"
-                raise ToolError(f"{text}; remove that one", code="SandboxUnavailable")
+                if not lost and all(len(names[_inode(s)]) >= s.st_nlink for s in linked.values()):
+                    break
         self._known = {
-            (status.st_dev, status.st_ino): (path, status.st_mtime_ns, status.st_size)
-            for path, status in found.items()
+            _inode(status): (path, status.st_mtime_ns, status.st_size)
+            for path, status in {**linked, **found}.items()
         }
+        for path, status in linked.items():
+            if len(names[_inode(status)]) < status.st_nlink:
+                text = (
+                    f"{path} is denied, and has another name (a hard link) outside of the workspace"
+                )
+                raise ToolError(f"{text}; remove that one", code="SandboxUnavailable")
 
-    def _linked_in(self, folder: str, opened: Sequence[str]) -> dict[_Inode, int]:
-        """The files in a denied folder that have other names, with the number of their names."""
-        linked: dict[_Inode, int] = {}
+    def _lost(self, found: dict[str, os.stat_result]) -> set[_Inode]:
+        """What was denied until now and is not where it was. Adds to what is `found` if it is."""
+        here = set(map(_inode, found.values()))
+        lost: set[_Inode] = set()
+        for inode in self._known.keys() - here:
+            path, *marks = self._known[inode]
+            status = _status(path)
+            if status is None or _inode(status) != inode:
+                lost.add(inode)
+            elif marks == [status.st_mtime_ns, status.st_size]:
+                found[path] = status
+        return lost
+
+    def _linked_in(self, folder: str, opened: Sequence[str]) -> dict[str, os.stat_result]:
+        """The files in a denied folder that have several names."""
+        linked: dict[str, os.stat_result] = {}
         for _, listing in self._folders(folder, None, opened):
             paths = listing.files if listing.linked is None else listing.linked
             listing.linked = []
@@ -200,7 +214,7 @@ class Denials:
                 status = _status(path)
                 if status and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
                     listing.linked.append(path)
-                    linked[status.st_dev, status.st_ino] = status.st_nlink
+                    linked[path] = status
         return linked
 
     def _names_of(
@@ -211,7 +225,7 @@ class Denials:
             for _, listing in self._folders(top, None):
                 for path, number in (*listing.files.items(), *listing.folders.items()):
                     status = _status(path) if number in numbers else None
-                    if status and (status.st_dev, status.st_ino) in inodes:
+                    if status and _inode(status) in inodes:
                         yield path, status
 
     def _matching(self, top: str, patterns: Sequence[str]) -> Iterator[str]:
@@ -257,7 +271,7 @@ class Denials:
         status = _status(path)
         if status is None or not stat.S_ISDIR(status.st_mode):
             return None
-        mark = (status.st_dev, status.st_ino, status.st_ctime_ns)
+        mark = (*_inode(status), status.st_ctime_ns)
         known = self._listings.get(path)
         if known is not None and known.mark == mark:
             return known
@@ -321,6 +335,10 @@ def _status(path: str) -> os.stat_result | None:
         return os.lstat(path)
     except OSError:
         return None
+
+
+def _inode(status: os.stat_result) -> _Inode:
+    return status.st_dev, status.st_ino
 
 
 def _depth(path: str) -> tuple[int, str]:

@@ -71,5 +71,6 @@ async def enter_worktree(
         environment,
         name=name,
         with_changes=arguments.with_changes,
+        rules=config.files,
     )
     return await stack.enter_async_context(worktree.open_worktree(make, warn))

@@ -100,11 +100,22 @@ class PlatformSandbox:
             text = f"the sandbox backend {self._backend.name!r} cannot keep commands from reading what is denied"
             raise ToolError(f"{text}; {_ACCEPT} accepts that", code="SandboxUnavailable")
         denied = denials_of(rules).now((*roots.all, cwd))
+        links = [path for path in denied.links if is_inside(path, roots.all)]
+        if links and self._backend.name == "bwrap" and not rules.may_be_unenforced:
+            # It covers what a link leads to. Without the link, the next session would not deny that.
+            text = f"{links[0]} is denied and a symbolic link, which 'bwrap' cannot keep as it is"
+            raise ToolError(f"{text}; {_ACCEPT} accepts that", code="SandboxUnavailable")
         if is_free:
             between = {folder for path in denied.pinned for folder in path.parents}
             writable = sorted({Path("/"), *between}, key=lambda path: len(path.parts))
             view = Layout(
-                tuple(writable), (), (), offline=False, hidden=denied.hidden, opened=denied.opened
+                tuple(writable),
+                (),
+                (),
+                offline=False,
+                links=denied.links,
+                hidden=denied.hidden,
+                opened=denied.opened,
             )
             return self._confined(argv, view, cwd)
         closed = [path for path, access in rules.entries if access == "read"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import ToolError
-from codex_py.protocol.approval import SandboxPolicy
+from codex_py.protocol.approval import SandboxMode, SandboxPolicy
 from codex_py.protocol.file_rules import FileRules
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import PlatformSandbox
@@ -29,6 +29,8 @@ class Form:
     prepare: Callable[[Path], None] = lambda _: None
     also: tuple[str, ...] = ()
     """Other names of the same file."""
+    has_link: bool = False
+    """A symbolic link is denied, or leads to what is."""
 
 
 def _denied(*names: str) -> Callable[[Path], FileRules]:
@@ -65,10 +67,14 @@ FORMS = (
     Form("class", _globs("dir/[!a-r]*.k[e]y")),
     Form("hard link", _denied("dir/secret.key"), _hard_link, ("other",)),
     Form("hard link in a denied folder", _denied("dir"), _hard_link, ("other",)),
-    Form("link", _denied("name"), _link, ("name",)),
-    Form("link whose name matches", _globs("nam*"), _link, ("name",)),
+    Form("link", _denied("name"), _link, ("name",), True),
+    Form("link whose name matches", _globs("nam*"), _link, ("name",), True),
     Form(
-        "path through a link", _denied("linked/secret.key"), _linked_folder, ("linked/secret.key",)
+        "path through a link",
+        _denied("linked/secret.key"),
+        _linked_folder,
+        ("linked/secret.key",),
+        has_link=True,
     ),
     Form("odd name", _globs("**/*.key"), _odd_name, ("a\n[b] 'c/x.key",)),
 )
@@ -106,6 +112,10 @@ def test_no_command_reads_what_is_denied(backend: Backend, form: Form, cwd: Path
     form.prepare(cwd)
     for mode in ("workspace-write", "read-only", "danger-full-access"):
         policy = replace(denying(form.rules(cwd), cwd), mode=mode)
+        if form.has_link and backend.name == "bwrap" and mode == "workspace-write":
+            with pytest.raises(ToolError, match="is denied and a symbolic link"):
+                run_in(backend, ["true"], policy, cwd)
+            continue
         for name in ("dir/secret.key", *form.also):
             # Each on its own, so that one which moves something does not help the next.
             script = "\n".join(f"({reader}) 2>&1" for reader in READERS)
@@ -156,6 +166,23 @@ def test_a_link_on_the_way_stays(backend: Backend, cwd: Path) -> None:
     run_in(backend, ["sh", "-c", "rm linked; mkdir linked; mv dir moved"], policy, cwd)
     assert (cwd / "linked").is_symlink()
     assert (cwd / "dir/secret.key").exists()
+
+
+@pytest.mark.parametrize("mode", ["workspace-write", "danger-full-access"])
+@pytest.mark.parametrize("form", [_denied("name"), _globs("nam*")], ids=["path", "pattern"])
+@pytest.mark.parametrize(
+    "backend", [b for b in HIDING if b.name != "bwrap"], ids=lambda backend: backend.name
+)
+def test_a_link_that_is_denied_stays(
+    backend: Backend, form: Callable[[Path], FileRules], mode: SandboxMode, cwd: Path
+) -> None:
+    # Otherwise, nothing would lead the next session to the file that it has to deny.
+    (cwd / "target").write_text(SECRET, encoding="ascii")
+    (cwd / "name").symlink_to("target")
+    policy = replace(denying(form(cwd), cwd), mode=mode)
+    run_in(backend, ["sh", "-c", "mv name x; rm -f name; ln -sfn plain name"], policy, cwd)
+    assert (cwd / "name").readlink() == Path("target")
+    assert SECRET not in run_in(backend, ["cat", "target"], policy, cwd).stdout
 
 
 def test_a_link_whose_name_matches_hides_no_folder_of_the_system(cwd: Path) -> None:

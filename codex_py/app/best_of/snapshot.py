@@ -17,6 +17,7 @@ from codex_py.app.worktrees.worktree import Worktree, require_git, run_worktree
 from codex_py.config.config import Config
 from codex_py.config.paths import worktrees_folder
 from codex_py.errors import PatchError
+from codex_py.filesystem.denials import denials_of
 from codex_py.patch.files.commit import Committed
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.git import Git
@@ -77,13 +78,15 @@ class Snapshot:
 
 
 @contextmanager
-def snapshot_of(root: Path, home: Path, environment: Mapping[str, str]) -> Generator[Snapshot]:
-    """Take a snapshot of a work tree. At the end, all references of the run are removed.
+def snapshot_of(root: Path, config: Config, environment: Mapping[str, str]) -> Generator[Snapshot]:
+    """Take a snapshot of a work tree, without what is denied. At the end, all references of the run are removed.
 
     Raises a `CodexError` if git is not installed, or fails, as it does while a merge has conflicts.
     """
-    git = sweep(root, home, environment)
-    taken = Snapshot(f"{process_name()}-{secrets.token_hex(3)}", git, root, _tree_of(git, root))
+    git, refuses = sweep(root, config.home, environment), denials_of(config.files).refuses
+    with aside(git.without_filters(root), root, keeps_objects=True) as copy:
+        tree = work_tree(copy, root, lambda name: refuses(root / name))
+    taken = Snapshot(f"{process_name()}-{secrets.token_hex(3)}", git, root, tree)
     head = git.run(root, "rev-parse", "--verify", "-q", "HEAD^{commit}").stdout.decode().split()
     try:
         yield replace(taken, commit=taken.keep("base", taken.tree, *head))
@@ -109,11 +112,6 @@ def sweep(root: Path, home: Path, environment: Mapping[str, str]) -> Git:
             shutil.rmtree(folder, ignore_errors=True)
         _remove_references(git, root, name)
     return git
-
-
-def _tree_of(git: Git, root: Path) -> str:
-    with aside(git.without_filters(root), root, keeps_objects=True) as copy:
-        return work_tree(copy, root)
 
 
 def _remove_references(git: Git, root: Path, name: str) -> None:

@@ -12,9 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from codex_py.errors import CodexError
+from codex_py.filesystem.denials import denials_of
 from codex_py.filesystem.git import git_folder
 from codex_py.patch.git import Git
 from codex_py.patch.trees import aside, work_tree
+from codex_py.protocol.file_rules import FileRules
 
 _IN_PROGRESS = (
     *("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG"),
@@ -27,11 +29,11 @@ _STASH = re.compile(rb"^(\d+) (?:WIP on|On) \(no branch\): ", re.MULTILINE)
 _REBUILT = frozenset({"node_modules", "__pycache__", ".venv", "venv", ".tox", ".nox"})
 
 
-def carry_over(source: Git, root: Path, git: Git, path: Path) -> tuple[str, str]:
+def carry_over(source: Git, root: Path, git: Git, path: Path, rules: FileRules) -> tuple[str, str]:
     """Copy changed, new and deleted files, and the index. Returns the ids of two trees: the index, and all files.
 
     The original stays as it is, its index too. Ignored files, changes in submodules and repositories in
-    the tree are left out. Files go through git, as those of a commit do.
+    the tree are left out, and what the rules deny. Files go through git, as those of a commit do.
 
     Args:
         source: the git for the original, whose top is `root`.
@@ -43,7 +45,8 @@ def carry_over(source: Git, root: Path, git: Git, path: Path) -> tuple[str, str]
     """
     with copied_index(source, root, git) as copied:
         staged = copied.output(root, "write-tree")
-        files = work_tree(copied, root)
+        refuses = denials_of(rules).refuses
+        files = work_tree(copied, root, lambda name: refuses(root / name))
     git = git.without_filters(path)
     git.output(path, "read-tree", "--reset", "-u", files)
     git.output(path, "read-tree", staged)

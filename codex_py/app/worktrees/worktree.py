@@ -21,6 +21,7 @@ from codex_py.patch.git import Git, find_git
 from codex_py.patch.undo.copies.store import store_path
 from codex_py.programs import programs_outside, record_project
 from codex_py.protocol.approval import SandboxPolicy
+from codex_py.protocol.file_rules import NO_RULES, FileRules
 from codex_py.protocol.frozen import frozen
 from codex_py.streams.terminal import some_of
 
@@ -208,6 +209,7 @@ def new_worktree(
     base: str = "HEAD",
     parent: Path | None = None,
     with_changes: bool = False,
+    rules: FileRules = NO_RULES,
 ) -> Worktree:
     """Check out a commit of the repository around `cwd`, with HEAD detached.
 
@@ -217,6 +219,7 @@ def new_worktree(
         base: the commit, in any form that git knows.
         parent: the folder for its folder; None for the one in `home`.
         with_changes: carry over what is not committed, see `carry_over`; otherwise it stays behind.
+        rules: what they deny is not carried over.
 
     Raises:
         CodexError: there is no repository or no commit, git is not installed or fails, the disk is full, or
@@ -243,7 +246,7 @@ def new_worktree(
         tree = Worktree(path, path, root, commit, git_in(git, path), home)
         tree.git.without_filters(path).output(path, "reset", "--hard", "--quiet")
         if with_changes:
-            tree = replace(tree, carried=carry_over(git, root, tree.git, path))
+            tree = replace(tree, carried=carry_over(git, root, tree.git, path, rules))
     except (CodexError, OSError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         with suppress(CodexError):

@@ -97,7 +97,7 @@ class _BestOf(ExecRun):
         count, root = arguments.best_of or 1, project_root(config.cwd, (".git",)) or config.cwd
         if len(self.variations) > count:
             self._warn(f"--vary: only {count} of {len(self.variations)} combinations are tried.")
-        with snapshot_of(root, config.home, self.environment) as snapshot:
+        with snapshot_of(root, config, self.environment) as snapshot:
             spread = islice(cycle(self.variations), count)
             self._attempts = [self._attempt(*each, prompt, root) for each in enumerate(spread, 1)]
             self._bench = Bench(
