@@ -20,6 +20,8 @@ _FONTS = (
     "/usr/share/fonts/TTF/DejaVuSans{}.ttf",
     "/Library/Fonts/DejaVuSans{}.ttf",
 )
+_README = {"2 running": "working", "3 question": "question", "4 answered": "answer"}
+_README_COLUMNS = 90
 _NOT_IN_MONO = set("⠋⠙⠸⠴⠦⠇")
 """They are in DejaVu Sans."""
 _SIZE, _ROW, _COLUMN, _EDGE = 15, 20, 9, 10
@@ -41,8 +43,15 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where the pictures go")
     parser.add_argument("names", nargs="*", help="of situations; default: all")
     parser.add_argument("--sessions", action="store_true", help="a session in a real terminal")
+    parser.add_argument("--readme", action="store_true", help="the pictures of the README: docs")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
+    if arguments.readme:
+        for stage, screen in session_screens(_README_COLUMNS, alone=True):
+            if name := _README.get(stage):
+                picture = _drawn(screen, "dark")
+                picture.save(arguments.folder / f"terminal-{name}.png", optimize=True)
+        return
     if arguments.sessions:
         for width in WIDTHS:
             pictures: dict[str, list[Image.Image]] = {}

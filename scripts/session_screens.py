@@ -3,8 +3,9 @@ stage: the same answers from the same server."""
 
 import json
 import os
+import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,8 +23,8 @@ from codex_py.testing import (
     ev_message,
     ev_reasoning,
 )
+from codex_py.testing.events import Event
 from codex_py.testing.script import Script
-from tests.frontends.tui.situations import ANSWER
 from tests.support.codex import CODEX
 from tests.support.pty_program import PtyProgram
 from tests.support.server import ScriptedServer
@@ -48,7 +49,39 @@ _PATCH = """\
 +    assert Parser("1_000").parse() == 1000.0
 *** End Patch
 """
-_CHECK = "for n in 1 2 3; do printf 'case %s \\033[32mPASS\\033[0m\\n' $n; sleep 1; done; sleep 4"
+_STEPS = "Read the parser", "Let it read underscores", "Write tests for what it refuses"
+_TESTS = """\
+#!/bin/sh
+for name in empty numbers signs; do
+    printf 'tests/test_%s.py \\033[32m...\\033[0m\\n' $name
+    sleep 1
+done
+sleep 4
+"""
+_ANSWER = """\
+## Numbers with underscores
+
+The parser reads `1_000` as **1000**, as [the manual](https://example.com/numbers) says.
+
+```python
+def number(self, token: Token) -> float:
+    return float(token.text.replace("_", ""))
+```
+
+| file | change |
+|------|--------|
+| `src/parser.py` | reads underscores in numbers, and says which number it was that it refused |
+| `tests/test_parser.py` | new |
+
+- [x] the parser and its tests
+- [ ] the documentation
+"""
+
+
+_REPOSITORY = (
+    "git init -q -b main && git add . && git init -q --bare ../numbers.git && "
+    "git -c user.name=n -c user.email=e commit -qm First && git remote add origin ../numbers.git"
+)
 
 
 def answer(request: RecordedRequest) -> Script:
@@ -63,23 +96,37 @@ def answer(request: RecordedRequest) -> Script:
 
 def _answers() -> list[Script]:
     asks = {
-        "cmd": "pip install --upgrade requests",
+        "cmd": "git push origin HEAD:numbers",
         "sandbox_permissions": "require_escalated",
-        "justification": "Do you want me to install the newest requests?",
+        "justification": "Do you want me to push the branch?",
     }
     thought = ev_reasoning("**Inspecting the parser**\n\nIt reads numbers with `float`.")
     return [
-        [*thought, *ev_function_call("call_1", "exec_command", {"cmd": _CHECK}), ev_completed()],
+        [*thought, *_plan(1), ev_completed()],
+        [
+            *ev_function_call("call_1", "exec_command", {"cmd": "scripts/test -q tests/"}),
+            ev_completed(),
+        ],
         [*ev_custom_tool_call("call_2", "apply_patch", _PATCH), ev_completed()],
+        [*_plan(2), ev_completed()],
         [*ev_function_call("call_3", "exec_command", asks), ev_completed()],
-        Reply(events=[ev_created(), *ev_message(ANSWER), ev_completed()]),
+        [*_plan(3), ev_completed()],
+        [*ev_message(_ANSWER), ev_completed()],
     ]
 
 
-def session_screens(columns: int) -> Generator[tuple[str, pyte.Screen]]:
-    """The name of each stage, and the screen at that time: all of this program, then all of Codex."""
+def _plan(done: int) -> Sequence[Event]:
+    status = ["completed"] * done + ["in_progress"] + ["pending"] * len(_STEPS)
+    steps = [{"step": step, "status": each} for step, each in zip(_STEPS, status, strict=False)]
+    return ev_function_call(f"plan_{done}", "update_plan", {"plan": steps})
+
+
+def session_screens(columns: int, *, alone: bool = False) -> Generator[tuple[str, pyte.Screen]]:
+    """The name of each stage, and the screen at that time: all of this program, then all of Codex.
+
+    `alone`: without Codex."""
     for name in ("codex-py", "codex"):
-        if name == "codex" and CODEX is None:
+        if name == "codex" and (alone or CODEX is None):
             continue
         with _program(name, columns) as program:
             for stage, reach in STAGES.items():
@@ -105,7 +152,7 @@ def _running(program: PtyProgram) -> None:
 
 def _question(program: PtyProgram) -> None:
     program.wait_until(lambda: "1. Yes" in program.text)
-    while "pip install" not in program.text.partition("1. Yes")[0].rpartition("Would you")[2]:
+    while "git push" not in program.text.partition("1. Yes")[0].rpartition("Would you")[2]:
         # Codex asks for more where its sandbox does not work.
         program.type("y")
         program.read_for(2)
@@ -149,17 +196,16 @@ def _program(name: str, columns: int) -> Generator[PtyProgram]:
         home, repo = Path(folder, ".codex"), Path(folder, "repo")
         (repo / "src").mkdir(parents=True)
         (repo / "src/parser.py").write_text(_PARSER, encoding="utf-8")
+        (repo / "scripts").mkdir()
+        (repo / "scripts/test").write_text(_TESTS, encoding="utf-8")
+        (repo / "scripts/test").chmod(0o755)
         home.mkdir()
         trust = f'[projects."{repo}"]\ntrust_level = "trusted"\n'
         config = f"{server.config_toml()}\n[analytics]\nenabled = false\n{trust}"
         (home / "config.toml").write_text(config, encoding="utf-8")
-        programs = Path(folder, "bin")
-        programs.mkdir()
-        for fake in ("pip", "pip3"):
-            (programs / fake).write_text("#!/bin/sh\necho Installed\n", encoding="utf-8")
-            (programs / fake).chmod(0o755)
+        subprocess.run(_REPOSITORY, shell=True, check=True, cwd=repo)
         environment = {
-            "PATH": f"{programs}:{os.environ['PATH']}",
+            "PATH": os.environ["PATH"],
             "HOME": folder,
             "CODEX_HOME": str(home),
             "MOCK_KEY": "key",

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Literal
 
 # Compiled by the first text that needs them: together 4 ms.
@@ -86,6 +88,13 @@ def wants_color(
     if choice != "auto":
         return choice == "always"
     return isatty and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+
+
+def shown_folder(folder: Path) -> str:
+    """Safe for a terminal, with `~` for the user's home."""
+    with suppress(ValueError, RuntimeError):
+        return printable(f"~/{folder.relative_to(Path.home())}".removesuffix("/."))
+    return printable(str(folder))
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.frontends.tui.theme import PROMPT, Theme
-from codex_py.streams.terminal import printable
+from codex_py.streams.terminal import shown_folder
 from codex_py.version import __version__
 
 INDENT: Final = "  "
@@ -36,7 +36,7 @@ def greeting(theme: Theme, cwd: Path) -> str:
     """The first line, with its newline."""
     name = f"codex-py {__version__}"
     name = name if theme.dumb else f"\x1b[1m{name}\x1b[0m"
-    return f"{name} in {printable(str(cwd))}\n"
+    return f"{name} in {shown_folder(cwd)}\n"
 
 
 class FirstFrame:

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from codex_py.app.features.agents.feature import SubAgents
@@ -25,6 +24,7 @@ from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.stream import Usage
+from codex_py.streams.terminal import shown_folder
 
 _ALL: Final = "danger-full-access"
 _PERMISSIONS: Final = {
@@ -239,16 +239,13 @@ def _session_items(session: Session) -> Mapping[str, str]:
     settings = session.settings
     effort = settings.reasoning_effort or ""
     mode, policy = settings.sandbox_policy.mode, str(settings.approval_policy)
-    folder, home = str(settings.cwd), Path.home()
-    if settings.cwd.is_relative_to(home):
-        folder = "~" + folder[len(str(home)) :]
     return {
         "mode": "Plan mode" if settings.mode == "plan" else "",
         "model": settings.model,
         "model-name": settings.model,
         "model-with-reasoning": f"{settings.model} {effort}".rstrip(),
         "reasoning": effort,
-        "current-dir": folder,
+        "current-dir": shown_folder(settings.cwd),
         "project-name": settings.cwd.name,
         "permissions": mode if policy == "on-request" else f"{mode}, {policy}",
         "session-id": session.thread_id,
