@@ -487,7 +487,7 @@ def test_traces_of_a_commit_and_of_the_work_tree(place: Workplace):
     session = turn(place, APPEND)
     head = commit(place)
     turn(place, add("new.py", LONG), args=("resume", session, "More"))
-    for args in ((), ("--work-tree",), ()):
+    for args in (("--work-tree",), ()):
         code, out, err = run(place, "provenance", "--trace", *args)
         assert (code, err) == (0, "")
         TRACE.validate(json.loads(out))  # pyright: ignore[reportUnknownMemberType]

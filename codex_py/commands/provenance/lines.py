@@ -7,7 +7,7 @@ those that somebody moved to another file, are found again by their text, if eno
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import groupby
 from math import inf
@@ -16,8 +16,6 @@ from typing import Final, NamedTuple
 _LETTERS: Final = re.compile(rb"[0-9A-Za-z_\x80-\xff]")
 _DISTINCT: Final = 2
 """Letters and digits of a line that says something: `}` does not."""
-_MOVED: Final = 8
-"""Those of a line that a turn has moved, rather than written anew."""
 _FOUND: Final = 20, 40
 """Those of a piece that is found again in the same file, and in another. git's numbers for `blame -M` and `-C`."""
 _ALIKE: Final = 0.5
@@ -88,32 +86,32 @@ class History:
         are from before that, and what parts wrote is theirs."""
         removed: dict[bytes, list[Mark]] = defaultdict(list)
         found: list[tuple[FileStep, _Version, list[int]]] = []
-        gone = [(each.path, each.old) for each in steps if each.old and each.new is None]
         for step in steps:
-            old, path = step.old, step.path
-            if old is None and step.new:
-                near = max(gone, key=lambda each: _likeness(step.new or (), each[1]), default=None)
-                if near is not None and _likeness(step.new, near[1]) >= _ALIKE:
-                    path, old = near
-            base = self._version(path, old or [], since, number)
+            base = self._version(step.path, step.old or [], since, number)
             places = aligned(base.lines, step.new or [])
             for index in {*range(len(base.lines))}.difference(places):
-                if _weight(line := base.lines[index]) >= _MOVED:
+                if _weight(line := base.lines[index]) >= _DISTINCT:
                     removed[line].append(base.marks[index])
             found.append((step, base, places))
         for step, base, places in found:
             new, marks = step.new or [], list[Mark | None]()
-            by_parts = self._version(step.path, new, inf, number).marks
-            for line, place, (piece, first) in zip(new, places, by_parts, strict=True):
+            for line, place in zip(new, places, strict=True):
                 mark = base.marks[place] if place >= 0 else None
                 if mark is None and removed.get(line):
                     mark = removed[line].pop()
-                since_then = self._pieces[piece].number if piece >= 0 else first
-                if mark is None and since < number and (since_then >= since) == (piece >= 0):
-                    mark = piece, first
                 marks.append(mark)
+            by_parts = self._version(step.path, new, inf, number).marks if since < number else ()
+            for index, (piece, first) in enumerate(by_parts):
+                since_then = self._pieces[piece].number if piece >= 0 else first
+                if marks[index] is None and (since_then >= since) == (piece >= 0):
+                    marks[index] = piece, first
             whole = list(self._claimed(number, step, marks))
             self._versions.setdefault(step.path, []).append(_Version(number, new, whole))
+
+    def unknown(self, path: str, lines: list[bytes]) -> set[bytes]:
+        """Lines that may have come from another file."""
+        marks = self._version(path, lines, inf, inf).marks
+        return {line for line, (n, _) in zip(lines, marks, strict=True) if n < 0}
 
     def authors(self, path: str, lines: list[bytes], until: float = inf) -> list[Author | None]:
         """Who wrote each line; None is nobody that is known. `until`: when the lines were there, at the latest."""
@@ -144,7 +142,9 @@ class History:
         if not versions:
             return _Version(number, lines, [(-1, number)] * len(lines))
         best = versions[-1]
-        if best.lines != lines:
+        if best.lines == lines:
+            return _Version(number, lines, list(best.marks))
+        if len(versions) > 1:
             best = max(versions, key=lambda each: (_likeness(each.lines, lines), each.number))
         places = aligned(best.lines, lines)
         marks = [best.marks[place] if place >= 0 else (-1, number) for place in places]
@@ -229,6 +229,11 @@ class History:
         began = int(author.began)  # as git keeps times
         found = (lines[line] for time, lines in self._in_commits(path) if time < began)
         return max(found, default=0) > (step.old or []).count(line)
+
+
+def is_a_piece(lines: Iterable[bytes]) -> bool:
+    """True if these lines are enough to be found again in another file."""
+    return sum(map(_weight, lines)) >= _FOUND[1]
 
 
 def _weight(line: bytes) -> int:

@@ -25,13 +25,15 @@ Written = Mapping[str, Mapping[int, Author]]
 def written_between(repository: Repository, olds: Sequence[str], new: str, until: float) -> Written:
     """The lines of a tree that no earlier one has, and that are a session's beyond doubt. Raises a `CodexError`."""
     sides = [repository.changed(old, new) for old in olds]
+    common = sorted(set(sides[0]).intersection(*sides[1:]))
+    wanted = {path: as_lines(sides[0][path][1]) for path in common}
+    history = repository.follow(wanted)
     found: dict[str, Mapping[int, Author]] = {}
-    for path in sorted(set(sides[0]).intersection(*sides[1:])):
-        data = sides[0][path][1]
-        places = [aligned(as_lines(side[path][0]), as_lines(data)) for side in sides]
+    for path, now in wanted.items():
+        places = [aligned(as_lines(side[path][0]), now) for side in sides]
         lines = {
             number: author
-            for number, author in enumerate(repository.authors(path, data, until), 1)
+            for number, author in enumerate(history.authors(path, now, until), 1)
             if author and author.how != "unsure" and all(each[number - 1] < 0 for each in places)
         }
         if lines and not repository.refuses(repository.root / path):

@@ -10,6 +10,7 @@ from math import inf
 from pathlib import Path
 
 from codex_py.command_line.subcommand import command_config, command_parser, print_table, required
+from codex_py.commands.provenance.lines import as_lines
 from codex_py.commands.provenance.records import (
     TOOL,
     Written,
@@ -55,7 +56,8 @@ def run_blame_agent(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         raise CodexError(f"cannot read {name!r}: {reason}") from error
     if b"\0" in data:
         raise CodexError(f"{name!r} is no text: it has no lines to tell of")
-    authors = repository.authors(path, data, until)
+    wanted = {path: as_lines(data)}
+    authors = repository.follow(wanted).authors(path, wanted[path], until)
     turns = turns_of(repository, authors)
     lines = [line.decode(errors="replace") for line in data.split(b"\n")]
     found = list(enumerate(zip(lines, authors, strict=False), 1))
@@ -156,21 +158,11 @@ def _trace(repository: Repository, commit: str | None) -> int:
         path = Path(real_path(path, root))
         path.parent.mkdir(exist_ok=True)
         earlier = read_whole(path, 64 * MAX_BYTES) if path.exists() else b""
-        # Of a commit, and of the work tree, the newest one stays.
-        kept = [line for line in earlier.splitlines() if not _is_of(line, commit)]
         with written_whole(path) as file:
-            file.writelines(line + b"\n" for line in (*kept, json.dumps(record).encode()))
+            file.write(earlier + json.dumps(record).encode() + b"\n")
     except OSError as error:
         raise CodexError(f"cannot write {str(path)!r}: {error.strerror}") from error
     return print_json(record)
-
-
-def _is_of(line: bytes, commit: str | None) -> bool:
-    try:
-        found = json.loads(line)
-        return found["tool"]["name"] == TOOL and found.get("vcs", {}).get("revision") == commit
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        return False
 
 
 def _trailers_of_index(

@@ -3,14 +3,13 @@
 import errno
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache, cached_property
-from math import inf
+from functools import cache
 from pathlib import Path
 from typing import Final
 
-from codex_py.commands.provenance.lines import Author, FileStep, History, as_lines
+from codex_py.commands.provenance.lines import Author, FileStep, History, as_lines, is_a_piece
 from codex_py.config.config import Config
 from codex_py.config.paths import project_root
 from codex_py.errors import SessionError, UsageError
@@ -69,8 +68,13 @@ class Repository:
         listed = self.git.output(root, "worktree", "list", "--porcelain").splitlines()
         trees = [line[9:] for line in listed if line.startswith("worktree ")]
         self._roots = [f"{os.path.realpath(path)}/" for path in (root, *trees)]
+        self._entries = Entries(Journal(self.home, root))
+        self._known = {entry.number: entry for entry in self._entries.known}
+        turns = [entry for entry in self._entries.known if entry.turn]
+        self._turns = {part: each for each in turns if each.turn for part in each.turn.patches}
         # For the time of one command.
-        self._session, self._in_commits = cache(self._read_session), cache(self._read_commits)
+        self._meta, self._in_commits = cache(self._read_meta), cache(self._read_commits)
+        self._has_commit = cache(self._looked_up)
 
     def commit(self, name: str) -> str:
         """The id of a commit. Raises a `UsageError` if there is none."""
@@ -96,10 +100,6 @@ class Repository:
             raise FileNotFoundError(errno.ENOENT, f"it is not in commit {self.revision}")
         return found
 
-    def authors(self, path: str, data: bytes, until: float = inf) -> list[Author | None]:
-        """See `History.authors`."""
-        return self._history.authors(path, as_lines(data), until)
-
     def changed(self, old: str, new: str) -> dict[str, tuple[bytes, bytes]]:
         """By path the contents of the files that differ between two trees, renames found. Raises a `CodexError`."""
         fields = self.git.names(self.root, "diff-tree", "-r", "-z", "-M", "--raw", old, new)
@@ -116,20 +116,20 @@ class Repository:
         return {path: (a or b"", b) for path, a, b in pairs if b is not None and b"\0" not in b}
 
     def facts(self, thread_id: str, turn: int, time: float) -> TurnFacts:
-        meta, name, starts = self._session(thread_id)
-        starts = [start for start in starts if start.time <= time] or [TurnStart(0.0, None, "")]
-        title, provider = title_of(starts[-1].prompt), (meta and meta.model_provider) or ""
-        prompt = title[:_PROMPT_CHARACTERS] + "…" * (len(title) > _PROMPT_CHARACTERS)
-        return TurnFacts(thread_id, name, turn, time, provider, starts[-1].model, prompt)
-
-    def _read_session(
-        self, thread_id: str
-    ) -> tuple[SessionMeta | None, str | None, list[TurnStart]]:
+        meta, starts = self._meta(thread_id), list[TurnStart]()
         with suppress(SessionError, OSError):
             if (path := find_session(self.home, thread_id)) is not None:
-                name = thread_names(self.home).get(thread_id)
-                return read_meta(path), name, list(turn_starts(path))
-        return None, None, []
+                starts = [start for start in turn_starts(path) if start.time <= time]
+        _, model, prompt = starts[-1] if starts else TurnStart(0.0, None, "")
+        title, provider = title_of(prompt), (meta and meta.model_provider) or ""
+        prompt = title[:_PROMPT_CHARACTERS] + "…" * (len(title) > _PROMPT_CHARACTERS)
+        name = thread_names(self.home).get(thread_id)
+        return TurnFacts(thread_id, name, turn, time, provider, model, prompt)
+
+    def _read_meta(self, thread_id: str) -> SessionMeta | None:
+        with suppress(SessionError):
+            return (path := find_session(self.home, thread_id)) and read_meta(path)
+        return None
 
     def _contents(self, names: Sequence[str]) -> list[bytes | None]:
         if any("\n" in name for name in names):
@@ -151,63 +151,86 @@ class Repository:
         both = zip(commits, found, strict=True)
         return [(float(time), Counter(as_lines(data))) for (time, _), data in both if data]
 
-    @cached_property
-    def _history(self) -> History:
-        history = History(cache(self._current), self._in_commits)
-        entries = Entries(Journal(self.home, self.root))
-        known = {entry.number: entry for entry in entries.known}
-        whole = {part: each for each in entries.known if each.turn for part in each.turn.patches}
-        damaged, texts = len(entries.damaged), dict[bytes, bytes]()
-        for entry in reversed(entries.in_force):
-            turn = entry if entry.turn else whole.get(entry.number)
-            names = list(self._names(entry, turn))
-            if entry.state != State.COMMITTED or not any(names):
-                continue
-            try:
-                changes = entries.journal.read(entry.number).changes
-            except DamagedEntry:
-                damaged += 1
-                continue
-            parts = [known.get(number) for number in entry.turn.patches] if entry.turn else []
-            steps: list[FileStep] = []
-            for change, name in zip(changes, names, strict=True):
-                old, new = change.old, change.written
-                is_known = change.kept and (change.before is None) == (old is None)
-                if (
-                    name
-                    and is_known
-                    and not change.is_link
-                    and b"\0" not in (old or b"") + (new or b"")
-                ):
-                    # Versions share most of their lines.
-                    before, after = (
-                        None if side is None else [texts.setdefault(t, t) for t in as_lines(side)]
-                        for side in (old, new)
+    def follow(self, wanted: Mapping[str, list[bytes]]) -> History:
+        """The history of files with these lines now, and of those that their lines may have come from."""
+        paths, damaged = {*wanted}, set[int](self._entries.damaged)
+        while True:
+            history, seen = History(cache(self._current), self._in_commits), set[str]()
+            for entry in reversed(self._entries.in_force):
+                names = self._paths(entry)
+                seen.update(names)
+                if entry.state == State.COMMITTED and not paths.isdisjoint(names):
+                    history.add(entry.number, *self._steps(entry, names, damaged))
+            unknown = {
+                each for path, lines in wanted.items() for each in history.unknown(path, lines)
+            }
+            further = set[str]()
+            for entry in self._entries.in_force:
+                names = self._paths(entry)
+                if entry.turn and unknown and not paths.issuperset({*names, ""}):
+                    steps, _ = self._steps(entry, names, damaged)
+                    further.update(
+                        step.path
+                        for step in steps
+                        if is_a_piece(
+                            unknown.intersection(step.new or ()).difference(step.old or ())
+                        )
                     )
-                    author = _author(entry, turn, parts, change.path, change.location)
-                    steps.append(FileStep(name, before, after, author))
-            since = min((part.number for part in parts if part), default=entry.number)
-            history.add(entry.number, steps, since)
+            if further <= paths:
+                break
+            paths |= further
         if damaged:
-            tell(f"Of the journal, {damaged} entries are damaged: what they wrote is not known.")
+            tell(
+                f"Of the journal, {len(damaged)} entries are damaged: what they wrote is not known."
+            )
         return history
 
-    def _names(self, entry: Entry, turn: Entry | None) -> Iterator[str | None]:
-        """The path of each change from the root of the repository; None for those that are elsewhere."""
-        roots = list(self._roots)
-        if turn and turn.turn and (meta := self._session(turn.turn.thread_id)[0]):
+    def _steps(
+        self, entry: Entry, names: Sequence[str], damaged: set[int]
+    ) -> tuple[list[FileStep], int]:
+        """What an entry did to files, and the number of its first part."""
+        try:
+            changes = self._entries.journal.read(entry.number).changes
+        except DamagedEntry:
+            damaged.add(entry.number)
+            changes = ()
+        parts = [self._known.get(number) for number in entry.turn.patches] if entry.turn else []
+        steps: list[FileStep] = []
+        for change, name in zip(changes, names, strict=False):
+            old, new = change.old, change.written
+            is_known = change.kept and (change.before is None) == (old is None)
+            if (
+                name
+                and is_known
+                and not change.is_link
+                and b"\0" not in (old or b"") + (new or b"")
+            ):
+                before, after = (side if side is None else as_lines(side) for side in (old, new))
+                whole = self._whole(entry)
+                author = _author(entry, whole, parts, change.path, change.location)
+                steps.append(FileStep(name, before, after, author))
+        return steps, min((part.number for part in parts if part), default=entry.number)
+
+    def _whole(self, entry: Entry) -> Entry | None:
+        """The entry of the turn."""
+        return entry if entry.turn else self._turns.get(entry.number)
+
+    def _paths(self, entry: Entry) -> list[str]:
+        """The path of each change from the root of the repository; empty for those that are elsewhere."""
+        roots, whole = list(self._roots), self._whole(entry)
+        if whole and whole.turn and (meta := self._meta(whole.turn.thread_id)):
             # A work tree that was removed, or moved, if it was one of this repository.
             commit = meta.git.get("commit_hash")
-            words = ("cat-file", "-e", f"{commit}^{{commit}}")
-            if (
-                commit
-                and not Path(meta.cwd).exists()
-                and not self.git.run(self.root, *words).returncode
-            ):
+            if commit and not Path(meta.cwd).exists() and self._has_commit(commit):
                 roots.append(f"{meta.cwd}/")
-        for change in entry.changes:
-            root = next((each for each in roots if change.location.startswith(each)), None)
-            yield root and change.location.removeprefix(root)
+        places = [change.location for change in entry.changes]
+        found = [
+            next((root for root in roots if place.startswith(root)), place) for place in places
+        ]
+        return [place.removeprefix(root) for place, root in zip(places, found, strict=True)]
+
+    def _looked_up(self, commit: str) -> bool:
+        return not self.git.run(self.root, "cat-file", "-e", f"{commit}^{{commit}}").returncode
 
 
 def _author(
