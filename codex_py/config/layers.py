@@ -200,7 +200,8 @@ class _Reader:
         layer = Layer(name, values, path, text)
         found = problems(values)
         for problem in found:
-            if self._strict or not problem.unknown:
+            # What an administrator misspelt would hold for nobody, and only users would read of it.
+            if self._strict or name == "managed" or not problem.unknown:
                 where = layer.where(problem.key)
                 text = f"Error loading config.toml: {where}: `{dotted(problem.key)}` {problem.text}"
                 if problem.unknown and (similar := suggestion(problem.key)):

@@ -201,10 +201,14 @@ class _Required:
             layer = replace(self._file, values=values, path=path or self._file.path)
             self._layers = replace(self._layers, layers=(layer, *self._layers.layers))
 
+    def _setter(self, key: str, asked: Any) -> Path | None:
+        """The file that does not allow this value."""
+        is_managed = key in self._managed and asked != self._managed[key]
+        return self._managed_path if is_managed else self._file.path
+
     def _fall_back(self, key: str, asked: Any, allowed: Sequence[Any]) -> None:
         """Force the first of the allowed values; told only if another one was asked for."""
-        is_managed = key in self._managed and asked != self._managed[key]
-        path = self._managed_path if is_managed else self._file.path
+        path = self._setter(key, asked)
         if asked is not None:
             self._notes.append(
                 f"Configured value for `{key}` is disallowed by requirements; falling back to required value"
@@ -315,13 +319,13 @@ class _Required:
         mode, _ = chosen_permissions(self._layers)
         if mode == _FULL and asked == "never":
             never, full = '`approval_policy = "never"`', f'`sandbox_mode = "{_FULL}"`'
-            for used, refused, is_allowed in (
-                (never, full, mode in allowed),
-                (full, never, "never" in (approvals or [asked])),
+            for used, refused, key, value, is_allowed in (
+                (never, full, "sandbox_mode", mode, mode in allowed),
+                (full, never, "approval_policy", asked, "never" in (approvals or [asked])),
             ):
                 if not is_allowed:
                     text = f"{used} cannot be used because requirements do not allow {refused}"
-                    raise ConfigError(f"{text} (set by {self._file.path})")
+                    raise ConfigError(f"{text} (set by {self._setter(key, value)})")
         if mode is not None and mode not in allowed:
             self._fall_back("sandbox_mode", mode, ["read-only"])
 

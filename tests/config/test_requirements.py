@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,20 @@ def test_the_managed_configuration_is_above_overrides_and_below_options(place: P
     config = place.load(flags={"sandbox_mode": "workspace-write"})
     assert given(config)[0] == "read-only"
     assert f"(set by {place.system / 'managed_config.toml'})" in config.warnings[0]
+
+
+def test_a_stop_names_the_managed_configuration_if_that_forbids_it(place: Place) -> None:
+    full = {"sandbox_mode": "danger-full-access", "approval_policy": "never"}
+    for text in ('sandbox_mode = "read-only"', 'approval_policy = "untrusted"'):
+        path = require(place, text, "managed_config.toml")
+        with pytest.raises(ConfigError, match=re.escape(f"(set by {path})")):
+            place.load(flags=full)
+
+
+def test_an_unknown_key_of_the_managed_configuration_stops_the_start(place: Place) -> None:
+    path = require(place, '\nsandbox_mod = "read-only"', "managed_config.toml")
+    with pytest.raises(ConfigError, match=re.escape(f"{path}:2: `sandbox_mod` is unknown")):
+        place.load()
 
 
 def test_requirements_are_above_the_managed_configuration(place: Place) -> None:

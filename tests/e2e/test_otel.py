@@ -208,6 +208,19 @@ def test_a_collector_keeps_nothing_busy_and_sends_nobody_elsewhere(place: Workpl
     assert "answers with status 307" in str(outcome.items) + outcome.err
 
 
+def test_no_cookie_of_a_collector_comes_back(place: Workplace) -> None:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("set-cookie", "a=b")
+        handler.send_header("content-length", "0")
+        handler.end_headers()
+
+    with Collector(answer=answer) as told:
+        ran(place, told, calling("sleep 1"), DONE, OTEL_BSP_SCHEDULE_DELAY="20")
+    assert len([path for path, _ in told.received if path == "/v1/traces"]) > 1
+    assert not any("cookie" in headers for headers in told.headers)
+
+
 def test_a_project_names_no_exporter(place: Workplace) -> None:
     with Collector() as told, ScriptedServer([DONE]) as server:
         place.configure(server)

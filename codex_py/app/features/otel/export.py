@@ -8,6 +8,7 @@ import json
 from base64 import b64decode
 from collections.abc import Mapping
 from contextlib import suppress
+from http.cookiejar import DefaultCookiePolicy
 from logging import NullHandler, getLogger
 from threading import Thread
 from typing import Any, Final
@@ -107,6 +108,8 @@ class _Post(requests.Session):
 
     def __init__(self, message: Any) -> None:
         super().__init__()
+        # Cookies of a collector would add up.
+        self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
         self._message = message
         self.failure: str | None = None
         """Of the last request; `pending` while it is under way."""
