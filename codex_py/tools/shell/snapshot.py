@@ -38,8 +38,12 @@ _STATE_OF_BASH = r"""
   done; \builtin printf MARK
 } >&9
 """
+_VARIABLES: Final = re.compile(r"^(\w+)=", re.MULTILINE)
+# Some shells cannot list their functions.
 _STATE = """trap - EXIT; { ulimit -a; printf MARK; set +o; set +eufvx; printf MARK
-umask; alias; typeset -f; printf MARK; printf MARK; } >&9\n"""
+umask; alias
+typeset -f || ! grep -qs '()' /etc/profile ~/.profile /etc/profile.d/*.sh || exit 1
+printf MARK; set; printf MARK; } >&9\n"""
 # A plain shell tells first: what both have needs no restoring. What the profile prints is dropped.
 _PLAIN = 'exec 9>&1 >/dev/null 2>&1\n{}exec "$0" -lc "$1"'
 _LOGIN = "{}exec /usr/bin/env -0 >&9"
@@ -170,8 +174,11 @@ class LoginShell:
             return None
         exported = dict(entry.split("=", 1) for entry in parts.pop().split("\0")[:-1])
         snapshot = ShellSnapshot(exported, self._setup(parts[1:4], parts[5:]))
-        if not snapshot.setup or not is_bash:
-            return None if snapshot.setup else snapshot
+        if not is_bash:
+            before, after = ({*_VARIABLES.findall(parts[n])} for n in (3, 7))
+            return None if snapshot.setup or after - before - exported.keys() else snapshot
+        if not snapshot.setup:
+            return snapshot
         environment = self.merge(exported, self.environment) | snapshot.pieces
         tried = await self._run([self.path, "-c", snapshot.script(":")], environment)
         return snapshot if tried == (0, "") else None

@@ -1,5 +1,6 @@
 import asyncio
 import os
+import shutil
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from codex_py.config.environment import ShellEnvironmentPolicy, environment_afte
 from codex_py.process.sessions import ProcessSessions
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import PlatformSandbox
-from codex_py.tools.shell.snapshot import LoginShell
+from codex_py.tools.shell.snapshot import LoginShell, ShellSnapshot
 from tests.sandbox.local_backends import BACKENDS, workspace
 
 BASH = "/bin/bash"
@@ -80,3 +81,35 @@ def test_commands_at_once_wait_for_one_profile(tmp_path: Path) -> None:
 
     asyncio.run(main())
     assert (tmp_path / "runs").read_text("ascii") == "ran\n"
+
+
+@pytest.mark.parametrize("name", ["zsh", "dash"])
+@pytest.mark.parametrize(
+    "text", ["two() { echo 2; }", "ONE=1", "alias two='echo 2'", "set -f", "umask 027"]
+)
+def test_another_shell_runs_a_profile_that_does_more_than_export(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    exports = "export TWO=2; echo noise; echo noise >&2\n"
+    taken = snapshot_of(name, tmp_path, exports)
+    assert taken is not None
+    assert taken.exported["TWO"] == "2"
+    assert snapshot_of(name, tmp_path, exports + text) is None
+
+
+def snapshot_of(name: str, home: Path, text: str) -> ShellSnapshot | None:
+    if (path := shutil.which(name)) is None:
+        pytest.skip(f"{name} is not installed")
+    for file in (".profile", ".zprofile"):
+        (home / file).write_text(text, "utf-8")
+    environment = {"HOME": str(home), "PATH": os.environ["PATH"]}
+    merge = partial(environment_after_profile, ShellEnvironmentPolicy(), ())
+    shell = LoginShell(path, environment, merge, lambda argv: argv, home, {})
+
+    async def main() -> ShellSnapshot | None:
+        try:
+            return await shell.snapshot([path, "-lc", ""])
+        finally:
+            await shell.aclose()
+
+    return asyncio.run(main())
