@@ -371,7 +371,8 @@ async def before_prompt(prompt):
         raise PromptRefused("it has a password in it")
     return ()
 def refusing(_): return lambda _: Extension(before_prompt=before_prompt)
-table._FEATURES = (*table._FEATURES, (lambda _: True, "__main__:refusing"))
+rows = table._table
+table._table = lambda setup: (*rows(setup), (True, "__main__:refusing"))
 from codex_py.__main__ import main
 main()
 """
