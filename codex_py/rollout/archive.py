@@ -23,7 +23,7 @@ from codex_py.rollout.writer import ThreadLock
 
 _DATE = re.compile(r"rollout-(\d{4})-(\d\d)-(\d\d)T")
 _DATABASE_S = 2
-_MOVED = "UPDATE threads SET rollout_path = ?"
+_MOVED = "UPDATE threads SET rollout_path = ?, archived = ?, archived_at = ? WHERE id = ?"
 
 
 def archive(home: Path, thread_id: str) -> None:
@@ -32,9 +32,7 @@ def archive(home: Path, thread_id: str) -> None:
         for member, paths in members.items():
             for path in paths:
                 place = home / ARCHIVED_SESSIONS / path.name
-                _move(path, place)
-                values = (str(place), int(time.time()), member)
-                _tell_codex(home, f"{_MOVED}, archived = 1, archived_at = ? WHERE id = ?", *values)
+                _move(home, member, path, place, archived_at=int(time.time()))
 
 
 def unarchive(home: Path, thread_id: str) -> None:
@@ -45,12 +43,8 @@ def unarchive(home: Path, thread_id: str) -> None:
                 date = _DATE.match(path.name)
                 assert date is not None
                 place = home / SESSIONS / "/".join(date.groups()) / path.name
-                _move(path, place)
+                _move(home, member, path, place)
                 os.utime(place)
-                values = (str(place), member)
-                _tell_codex(
-                    home, f"{_MOVED}, archived = 0, archived_at = NULL WHERE id = ?", *values
-                )
 
 
 def delete(home: Path, thread_id: str) -> None:
@@ -93,14 +87,15 @@ def _family(home: Path, thread_id: str, *folders: str) -> Generator[Mapping[str,
         ) from error
 
 
-def _move(path: Path, place: Path) -> None:
+def _move(home: Path, member: str, path: Path, place: Path, archived_at: int | None = None) -> None:
     make_private(place.parent)
     if place.exists():
         raise SessionError(f"{path} cannot be moved: {place} is there already")
     path.rename(place)
+    _tell_codex(home, _MOVED, str(place), int(archived_at is not None), archived_at, member)
 
 
-def _tell_codex(home: Path, statement: str, *values: str | int) -> None:
+def _tell_codex(home: Path, statement: str, *values: str | int | None) -> None:
     """Change every database of this kind; its number is that of Codex's schema. The files are the truth, so one that
     is not as expected, or is in use for long, is left as it is."""
     for path in home.glob("state_*.sqlite"):
