@@ -18,16 +18,9 @@ _PIP: Final = ("check", "download", "freeze", "index versions", "install", "list
 _KNOWN: Final = {
     "docker": ("images", "info", "inspect", "logs", "ps", "pull", "version"),
     "gh": (
-        *(
-            "issue list",
-            "issue status",
-            "issue view",
-            "pr checks",
-            "pr diff",
-            "pr list",
-            "pr status",
-        ),
-        *("pr view", "release list", "release view", "repo view", "run list", "run view"),
+        *("issue list", "issue status", "issue view", "pr checks", "pr diff", "pr list"),
+        *("pr status", "pr view", "release list", "release view", "repo view", "run list"),
+        "run view",
     ),
     "git": (
         *("add", "blame", "commit", "describe", "diff", "fetch", "log", "ls-files", "ls-remote"),

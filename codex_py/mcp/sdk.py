@@ -37,7 +37,14 @@ async def load_client(transport: Literal["stdio", "http"] = "stdio") -> Connect:
     """Load the SDK in parts, so that other tasks run in between."""
     if _PACKAGES[0] not in sys.modules:
         for name in _PACKAGES:
-            _defer(name)
+            # Its modules are found, and its `__init__` is not run.
+            spec = find_spec(name)
+            assert spec is not None
+            sys.modules[name] = package = module_from_spec(spec)
+            package.__class__ = _Deferred
+            parent, _, child = name.rpartition(".")
+            if parent:
+                setattr(sys.modules[parent], child, package)
     for part in _PARTS:
         import_module(part)
         await asyncio.sleep(0)
@@ -56,18 +63,6 @@ def silence_sdk() -> None:
         if not logger.handlers:
             logger.addHandler(logging.NullHandler())
         logger.propagate = False
-
-
-def _defer(name: str) -> None:
-    """Register a package, so that its modules are found, without running its `__init__`."""
-    spec = find_spec(name)
-    assert spec is not None
-    package = module_from_spec(spec)
-    package.__class__ = _Deferred
-    sys.modules[name] = package
-    parent, _, child = name.rpartition(".")
-    if parent:
-        setattr(sys.modules[parent], child, package)
 
 
 class _Deferred(ModuleType):

@@ -212,27 +212,14 @@ def _aborted(response: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
 
 
 def compacted(entries: Sequence[Entry], payload: Mapping[str, Any]) -> list[Entry]:
-    """The items after a line of type `compacted`."""
+    """The items after a line of type `compacted`.
+
+    Older programs stored only the summary. It becomes the last message, behind the first context and the latest prompts
+    that fit.
+    """
     replacement = payload.get("replacement_history")
     if isinstance(replacement, list):
         return [Entry.of(item) for item in objects(cast("list[Any]", replacement))]
-    return _summarised(entries, str(payload.get("message", "")))
-
-
-def without_last_turns(entries: Sequence[Entry], turns: Any) -> list[Entry]:
-    """The items before the last turns, each of which begins with its prompt."""
-    starts = [index for index, entry in enumerate(entries) if entry.is_prompt]
-    count = lenient_integer(turns) or 0
-    if count <= 0 or not starts:
-        return list(entries)
-    return list(entries[: starts[-min(count, len(starts))]])
-
-
-def _summarised(entries: Sequence[Entry], summary: str) -> list[Entry]:
-    """The items after a compaction by an older program, which stored only the summary.
-
-    They are the first context, the latest prompts that fit, and the summary as the last message.
-    """
     context = takewhile(lambda entry: entry.is_context, entries)
     prompts: list[Entry] = []
     room = _KEPT_PROMPTS_CHARACTERS
@@ -244,5 +231,15 @@ def _summarised(entries: Sequence[Entry], summary: str) -> list[Entry]:
             break
         room -= len(text)
         prompts.append(entry)
+    summary = str(payload.get("message", ""))
     item = message("user", [input_text(summary)])
     return [*context, *reversed(prompts), Entry(item, "message", None, "user", (summary,))]
+
+
+def without_last_turns(entries: Sequence[Entry], turns: Any) -> list[Entry]:
+    """The items before the last turns, each of which begins with its prompt."""
+    starts = [index for index, entry in enumerate(entries) if entry.is_prompt]
+    count = lenient_integer(turns) or 0
+    if count <= 0 or not starts:
+        return list(entries)
+    return list(entries[: starts[-min(count, len(starts))]])

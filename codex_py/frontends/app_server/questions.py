@@ -61,11 +61,29 @@ class Questions:
         return _review(answer.get("decision"), request, rule)
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
-        if elicitation.questions:
-            return await self._ask_user(elicitation)
-        said = {"serverName": elicitation.server, "message": elicitation.message}
-        answer = await self._ask("mcpServer/elicitation/request", {**said, **elicitation.request})
-        return ElicitationAnswer.of(answer)
+        if not elicitation.questions:
+            said = {"serverName": elicitation.server, "message": elicitation.message}
+            form = {**said, **elicitation.request}
+            return ElicitationAnswer.of(await self._ask("mcpServer/elicitation/request", form))
+        _, turn = self._turn()
+        questions = [
+            {
+                "id": each.id,
+                "header": each.header,
+                "question": each.question,
+                "isOther": True,
+                "isSecret": False,
+                "options": [{"label": label, "description": text} for label, text in each.options],
+            }
+            for each in elicitation.questions
+        ]
+        params = {"itemId": turn.new_id() if turn else "", "questions": questions}
+        answer = await self._ask("item/tool/requestUserInput", params)
+        content: dict[str, Any] = {}
+        for name, given in as_object(answer.get("answers")).items():
+            if isinstance(texts := as_object(given).get("answers"), list):
+                content[name] = list(map(str, cast("list[Any]", texts)))
+        return ElicitationAnswer("accept", content) if content else ElicitationAnswer("decline")
 
     async def _review_call(self, request: ApprovalRequest) -> Review:
         """As Codex asks about a call of an MCP server: with a form that has no fields."""
@@ -82,27 +100,6 @@ class Questions:
         if decision == "accept" and as_object(answer.get("_meta")).get("persist") == "session":
             decision = "acceptForSession"
         return _review(decision, request, None)
-
-    async def _ask_user(self, asked: Elicitation) -> ElicitationAnswer:
-        _, turn = self._turn()
-        questions = [
-            {
-                "id": each.id,
-                "header": each.header,
-                "question": each.question,
-                "isOther": True,
-                "isSecret": False,
-                "options": [{"label": label, "description": text} for label, text in each.options],
-            }
-            for each in asked.questions
-        ]
-        params = {"itemId": turn.new_id() if turn else "", "questions": questions}
-        answer = await self._ask("item/tool/requestUserInput", params)
-        content: dict[str, Any] = {}
-        for name, given in as_object(answer.get("answers")).items():
-            if isinstance(texts := as_object(given).get("answers"), list):
-                content[name] = list(map(str, cast("list[Any]", texts)))
-        return ElicitationAnswer("accept", content) if content else ElicitationAnswer("decline")
 
     async def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """The answer; empty if it is no object, the client answers with an error or leaves, or no turn runs."""

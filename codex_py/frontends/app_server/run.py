@@ -3,6 +3,7 @@
 Source: the app server of Codex 0.169, its schemas (`generate-json-schema`), and the Python SDK of Codex.
 """
 
+import json
 import platform
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,11 +14,10 @@ from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import folder_config
 from codex_py.command_line.serving import run_server
 from codex_py.config.paths import codex_home
-from codex_py.errors import ExitCode, UsageError
+from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.frontends.app_server import params
 from codex_py.frontends.app_server.account import Account
-from codex_py.frontends.app_server.methods import answer, read_params, user_agent
-from codex_py.frontends.app_server.schema import write_schemas
+from codex_py.frontends.app_server.methods import METHODS, answer, read_params, user_agent
 from codex_py.frontends.app_server.threads import Threads
 
 _SCHEMAS: Final = "generate-json-schema"
@@ -29,7 +29,7 @@ def run_app_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
     if words == (_SCHEMAS,):
         if arguments.out is None:
             raise UsageError(f"{_SCHEMAS} needs --out DIR")
-        write_schemas(Path(arguments.out))
+        _write_schemas(Path(arguments.out))
         return ExitCode.DONE
     if words:
         raise UsageError(f"unexpected argument {words[0]!r}: the prompts come with the turns")
@@ -74,3 +74,24 @@ class _Connection:
             "platformFamily": "unix",
             "platformOs": system,
         }
+
+
+def _write_schemas(folder: Path) -> None:
+    """JSON Schemas of the requests that are served, in the layout of Codex: `ClientRequest.json`, and one file for the
+    params of each method."""
+    requests: list[dict[str, object]] = []
+    try:
+        (folder / "v2").mkdir(parents=True, exist_ok=True)
+        for method, params in METHODS.items():
+            name = "".join(part.capitalize() for part in method.split("/")) + "Params"
+            schema = params.model_json_schema()
+            _write(folder / "v2" / f"{name}.json", {"title": name, **schema})
+            fields = {"method": {"const": method}, "params": schema}
+            requests.append({"properties": fields, "required": ["id", "method"]})
+        _write(folder / "ClientRequest.json", {"title": "ClientRequest", "oneOf": requests})
+    except OSError as error:
+        raise CodexError(f"cannot write {error.filename}: {error.strerror}", code="out") from error
+
+
+def _write(path: Path, schema: object) -> None:
+    path.write_text(json.dumps(schema, indent=2) + "\n", encoding="utf-8")

@@ -101,7 +101,12 @@ class SubAgents:
 
 def _specs(agents: SubAgents) -> Iterator[FunctionSpec]:
     """The tools, sorted by name as Codex sends them."""
-    has_roles = _has_roles(agents.setup)
+    config, environment = agents.setup.config, agents.setup.environment
+    tables = config.values.get("agents", {}).values()
+    # There may be some: they are not read for that.
+    has_roles = any(isinstance(each, dict) for each in tables) or any(
+        folder.path.is_dir() for folder in role_folders(config, environment)
+    )
     for name in sorted(AGENT_TOOLS):
         spec = own_spec(name, without=None if has_roles else "agent_type")
         if name == "spawn_agent" and has_roles:
@@ -130,10 +135,3 @@ def _role_text(name: str, description: str, model: str | None, effort: str | Non
         f"Its {what} is {value} and cannot be changed." for what, value in fixed.items() if value
     ]
     return f"{name}: {{\n{' '.join([description, *told])}\n}}"
-
-
-def _has_roles(setup: SessionSetup) -> bool:
-    """True if the configuration may have roles; they are not read for that."""
-    tables = setup.config.values.get("agents", {}).values()
-    folders = role_folders(setup.config, setup.environment)
-    return any(isinstance(each, dict) for each in tables) or any(f.path.is_dir() for f in folders)
