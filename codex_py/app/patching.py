@@ -97,11 +97,7 @@ def _patch_of(item: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
-    """A three-way merge with blobs from the repository around `cwd`.
-
-    Raises:
-        CodexError: git is not installed.
-    """
+    """A three-way merge with blobs from the repository around `cwd`. Raises a `CodexError` if git is not installed."""
     git = find_git(programs_outside(codex_home(environment), environment, cwd), environment)
 
     def read_blob(name: str) -> bytes | None:

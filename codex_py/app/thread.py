@@ -160,11 +160,7 @@ def base_instructions(config: Config) -> str:
 
 
 def session_to_resume(setup: SessionSetup) -> Path | None:
-    """The file of the session to resume; None to start a new one.
-
-    Raises:
-        SessionError: there is no such session.
-    """
+    """The file of the session to resume; None to start a new one. Raises a `SessionError` if it is not there."""
     config, options = setup.config, setup.options
     if options.resume is not None:
         path = find_session(config.home, options.resume)

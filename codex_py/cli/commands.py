@@ -151,9 +151,7 @@ COMMANDS = (
     Command("unarchive SESSION", "Bring an archived session back", _SESSIONS),
     Command("delete SESSION", "Delete a session for good", _SESSIONS),
     Command(
-        "login [status]",
-        "Store an API key from standard input: --with-api-key",
-        "commands.login",
+        "login [status]", "Store an API key from standard input: --with-api-key", "commands.login"
     ),
     Command("logout", "Remove the stored login", "commands.login"),
     Command(
@@ -161,11 +159,7 @@ COMMANDS = (
         "List the features of Codex, and switch them on and off",
         members=dict.fromkeys(("list", "enable", "disable"), "commands.features"),
     ),
-    Command(
-        "doctor",
-        "Check the setup and the machine, and say what to do",
-        "commands.doctor.run",
-    ),
+    Command("doctor", "Check the setup and the machine, and say what to do", "commands.doctor.run"),
     Command(
         "debug COMMAND",
         "Print what is known of models, and the next request",
@@ -175,9 +169,7 @@ COMMANDS = (
         },
     ),
     Command(
-        "completion [SHELL]",
-        "Print a completion script for bash, zsh or fish",
-        "cli.completion",
+        "completion [SHELL]", "Print a completion script for bash, zsh or fish", "cli.completion"
     ),
     Command("exit-codes", "List the exit codes", "commands.exit_codes"),
     Command(

@@ -53,11 +53,7 @@ def keep_libraries_light() -> None:
 
 
 def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run the command line; the exit code.
-
-    Raises:
-        CodexError: it cannot be done; the message is not printed yet.
-    """
+    """Run the command line; the exit code. Raises a `CodexError`, not printed yet, if it cannot be done."""
     try:
         return _run(argv, environment)
     except HelpRequested:

@@ -12,14 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, get_args, get_type_hints
 
-from codex_py.command_line.parser import (
-    CommandParser,
-    OneOf,
-    flag,
-    given,
-    option,
-    suggestion,
-)
+from codex_py.command_line.parser import CommandParser, OneOf, flag, given, option, suggestion
 from codex_py.config.limits import LIMITS, Failure, amount
 from codex_py.config.tables import feature_names
 from codex_py.config.unenforced import PROTECTION_NAMES

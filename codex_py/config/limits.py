@@ -87,10 +87,7 @@ class GateSettings:
 
 
 def configured_budget(layers: Layers) -> Budget:
-    """
-    Raises:
-        ConfigError: an amount cannot be read, or the rollout budget has no limit.
-    """
+    """Raises a `ConfigError` if an amount cannot be read, or the rollout budget has no limit."""
 
     def limit(name: str) -> Any:
         key = ("budget", name)

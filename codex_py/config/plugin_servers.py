@@ -76,10 +76,7 @@ def _filled(root: Path, value: Any) -> Any:
 
 
 def require(value: Any, kind: Table, what: str) -> None:
-    """
-    Raises:
-        ValueError: a value is not of its kind. The message begins with `what`.
-    """
+    """Raises a `ValueError` if a value is not of its kind. The message begins with `what`."""
     for problem in problems(value, kind):
         key = f": `{dotted(problem.key)}`" if problem.key else ""
         raise ValueError(f"{what}{key} {problem.text}")

@@ -66,18 +66,12 @@ KEYS: Final[Table] = {
     "project_root_markers": Setting(["string"], default=[".git"]),
     # What it may do.
     "approval_policy": AnyOf(
-        (
-            tuple(ApprovalPolicy),
-            {"granular": dict.fromkeys(get_args(ApprovalKind), "boolean")},
-        )
+        (tuple(ApprovalPolicy), {"granular": dict.fromkeys(get_args(ApprovalKind), "boolean")})
     ),
     # A project does not say who approves its calls.
     "approvals_reviewer": Setting(("user", "auto_review", "guardian_subagent"), project=False),
     "auto_review": Setting(
-        {
-            "policy": "string",
-            "circuit_break_action": unused(("default", "strict"), "default"),
-        },
+        {"policy": "string", "circuit_break_action": unused(("default", "strict"), "default")},
         project=False,
     ),
     "sandbox_mode": get_args(SandboxMode),
@@ -145,11 +139,7 @@ KEYS: Final[Table] = {
         **alike("string", "default_subagent_model default_subagent_reasoning_effort"),
         "interrupt_message": unused("boolean", True),
         "job_max_runtime_seconds": unused("count"),
-        "*": {
-            "description": "string",
-            "config_file": "path",
-            "nickname_candidates": ["string"],
-        },
+        "*": {"description": "string", "config_file": "path", "nickname_candidates": ["string"]},
     },
     # What happens around it.
     "notify": Setting(["string"], project=False),

@@ -88,11 +88,7 @@ def read_skill(path: Path, folder: Folder) -> str:
 
 
 def skill_fields(text: str, path: Path) -> Mapping[str, str]:
-    """The fields at the head of a `SKILL.md`.
-
-    Raises:
-        ConfigError: they cannot be read, or there are none.
-    """
+    """The fields at the head of a `SKILL.md`. Raises a `ConfigError` if they cannot be read, or there are none."""
     if not text.startswith("---"):
         raise ConfigError(f"{path}:1: it does not begin with a line `---`")
     return front_matter(text, path)[0]

@@ -8,10 +8,7 @@ from typing import Final
 
 from codex_py.config.check import KeyPath, lookup
 from codex_py.config.layers import Layers
-from codex_py.config.permission_profiles import (
-    chosen_permissions,
-    profile_chain,
-)
+from codex_py.config.permission_profiles import chosen_permissions, profile_chain
 from codex_py.config.schema import DEFAULTS
 
 _LACKS: Final = {

@@ -13,12 +13,7 @@ from codex_py.errors import CodexError
 from codex_py.protocol.extension import Occasion, ParentThread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.messages import (
-    EncodedItem,
-    estimated_tokens,
-    input_text,
-    message,
-)
+from codex_py.protocol.messages import EncodedItem, estimated_tokens, input_text, message
 from codex_py.protocol.prompts import Note, UserPrompt, is_models
 from codex_py.protocol.response_order import COMPLETED, OpenCall, Place, in_order
 from codex_py.protocol.settings import TurnSettings, turn_context
@@ -279,11 +274,7 @@ class ThreadLog:
         self._recorder.turn_context(turn_context(settings))
 
     def rollback(self, turns: int) -> None:
-        """Drop the last `turns` prompts and everything after them.
-
-        Raises:
-            ValueError: there are fewer prompts.
-        """
+        """Drop the last `turns` prompts and everything after them. Raises a `ValueError` if there are fewer prompts."""
         self._items = without_turns(self.items, turns)
         self._context_is_current = False
         self._recorder.event_msg({"type": "thread_rolled_back", "num_turns": turns})

@@ -46,11 +46,7 @@ class McpServers:
         return [server.name for server in self.by_name.values() if not server.is_settled]
 
     async def require(self) -> None:
-        """Wait for the servers that the session requires.
-
-        Raises:
-            CodexError: one of them failed to start.
-        """
+        """Wait for the servers that the session requires. Raises a `CodexError` if one of them failed to start."""
         required = [server for server in self.by_name.values() if server.settings.required]
         await asyncio.gather(*(server.settled() for server in required))
         if errors := [server.error for server in required if server.error is not None]:

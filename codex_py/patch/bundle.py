@@ -74,10 +74,7 @@ def written_bundle(facts: Mapping[str, Any], diff: bytes, key: bytes) -> str:
 
 
 def read_bundle(data: bytes | str, key: bytes) -> Bundle:
-    """
-    Raises:
-        CodexError: it is damaged or was changed, is not signed with the `key`, or is of another version.
-    """
+    """Raises a `CodexError` if it is damaged or was changed, is not signed with the `key`, or is of another version."""
     if len(data) > _MAX_BYTES:
         raise _refusal(f"is larger than {_MAX_BYTES >> 20} MB")
     try:

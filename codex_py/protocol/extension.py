@@ -14,16 +14,7 @@ Any function may raise a `CodexError`, which ends the turn with that error. Anot
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
-from typing import (
-    Any,
-    Literal,
-    Protocol,
-    Required,
-    TypeAlias,
-    TypedDict,
-    TypeVar,
-    Unpack,
-)
+from typing import Any, Literal, Protocol, Required, TypeAlias, TypedDict, TypeVar, Unpack
 
 from codex_py.errors import CodexError, ModelError
 from codex_py.protocol.approval import Approver

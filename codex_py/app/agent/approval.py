@@ -4,13 +4,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias, cast
 
-from codex_py.protocol.approval import (
-    ApprovalRequest,
-    Approver,
-    Review,
-    ReviewDecision,
-    as_review,
-)
+from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision, as_review
 from codex_py.tools.python.threads import in_thread
 
 Answer: TypeAlias = bool | ReviewDecision | Review

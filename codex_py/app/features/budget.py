@@ -50,10 +50,7 @@ class BudgetFeature:
     """Keeps the usage of a session and its subagents within the limits of the run."""
 
     def __init__(self, setup: SessionSetup) -> None:
-        """
-        Raises:
-            ConfigError: the cost is limited, and a model that may answer has no known price.
-        """
+        """Raises a `ConfigError` if the cost is limited, and a model that may answer has no known price."""
         self._config = config = setup.config
         self.limits = config.budget
         self.meters = list(meters(config.budget))

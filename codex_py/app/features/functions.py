@@ -10,10 +10,7 @@ from codex_py.tools.python.function import PythonFunction, tool
 
 
 def functions(tools: Sequence[Callable[..., Any]]) -> Feature:
-    """
-    Raises:
-        TypeError: a function cannot be described; see `tool`.
-    """
+    """Raises a `TypeError` if a function cannot be described; see `tool`."""
     made = [tool(function) for function in tools]
 
     def feature(thread: Thread) -> Extension:

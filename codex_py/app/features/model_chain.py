@@ -207,7 +207,17 @@ class ModelChain:
     def _problem(self, link: _Link, error: ModelError, prompt: Prompt) -> str | None:
         """Why a link cannot go on with a request; None if it can."""
         try:
-            settings = self._settings(link)
+            # These are about the configured model.
+            config = replace(
+                self._setup.config,
+                model_context_window=None,
+                model_max_output_tokens=None,
+                model_auto_compact_token_limit=None,
+            )
+            assert link.model is not None
+            choices = replace(self._thread.settings.choices, model=link.model)
+            setup = replace(self._setup, config=config)
+            settings = link.settings = turn_settings(setup, link.provider, choices)
             if link.client is None:
                 client = self._connect(link.provider)
                 if isinstance(client, UnavailableClient):
@@ -223,23 +233,6 @@ class ModelChain:
         if not takes_images and any(b'"input_image"' in item for item in prompt.input):
             return "it takes no images"
         return _too_small(self._adapted(prompt, link), settings)
-
-    def _settings(self, link: _Link) -> TurnSettings:
-        """
-        Raises:
-            ConfigError: the catalogue cannot be read.
-        """
-        # These are about the configured model.
-        config = replace(
-            self._setup.config,
-            model_context_window=None,
-            model_max_output_tokens=None,
-            model_auto_compact_token_limit=None,
-        )
-        assert link.model is not None
-        choices = replace(self._thread.settings.choices, model=link.model)
-        link.settings = turn_settings(replace(self._setup, config=config), link.provider, choices)
-        return link.settings
 
     def _adapted(self, prompt: Prompt, link: _Link) -> Prompt:
         """A request of the thread, for another model than its own."""

@@ -150,10 +150,7 @@ class PlanMode:
 
 
 def _refuse_changes(use: ToolUse) -> None:
-    """
-    Raises:
-        CallRefused: the call may change something.
-    """
+    """Raises a `CallRefused` if the call may change something."""
     # Not that of the tool: an MCP server may call one of its own `exec_command`.
     name = use.call.tool_name
     if name in COMMAND_TOOLS and name != "write_stdin":

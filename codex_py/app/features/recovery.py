@@ -22,10 +22,7 @@ class Recovery:
         self._prompt: Prompt | None = None
 
     def __call__(self, thread: Thread) -> Extension:
-        """
-        Raises:
-            ConfigError: there is no such provider, or a fallback is configured wrongly.
-        """
+        """Raises a `ConfigError` if there is no such provider, or a fallback is configured wrongly."""
         self._thread = thread
         config = self._setup.config
         provider = configured_provider(config, self._setup.environment)

@@ -54,9 +54,8 @@ def remedy(
                 profile = replace(profile, left_out=[*profile.left_out, *new])
                 return profile, f"refuses `{name}`, which is left out from now on"
     if may_write_calls and profile.tools == "native" and re.search(_NO_TOOLS, message):
-        return replace(
-            profile, tools="text"
-        ), "refuses tools: calls are written as text from now on"
+        profile = replace(profile, tools="text")
+        return profile, "refuses tools: calls are written as text from now on"
     return None
 
 

@@ -19,10 +19,7 @@ class ToolChoices:
     """A choice that requires a call holds for the first response of a turn: it would never end otherwise."""
 
     def __init__(self, setup: SessionSetup) -> None:
-        """
-        Raises:
-            ConfigError: the setting cannot be read.
-        """
+        """Raises a `ConfigError` if the setting cannot be read."""
         self._configured = ToolChoice.parse(setup.config.tool_choice)
         self._choice = ANY_TOOL
         """Of the running turn."""
@@ -62,7 +59,11 @@ class ToolChoices:
             is_over = choice.mode == "required" and not self._is_first
             if choice == ANY_TOOL or is_over or self._is_compacting or not prompt.tools:
                 return inner(prompt)
-            _check_names(choice, prompt)
+            offered = [spec.name for spec in prompt.tools]
+            if missing := [name for name in choice.names if name not in offered]:
+                raise ConfigError(
+                    f"tool_choice: no tool {missing[0]!r} is offered; offered are {', '.join(offered)}"
+                )
             return inner(replace(prompt, tool_choice=choice))
 
         return stream
@@ -100,20 +101,8 @@ def _not_met(choice: ToolChoice) -> str:
     return f"`tool_choice` was not met: the first response does not call {tool}."
 
 
-def _check_names(choice: ToolChoice, prompt: Prompt) -> None:
-    offered = [spec.name for spec in prompt.tools]
-    for name in choice.names:
-        if name not in offered:
-            raise ConfigError(
-                f"tool_choice: no tool {name!r} is offered; offered are {', '.join(offered)}"
-            )
-
-
 def _check_call(choice: ToolChoice, name: str, *, is_first: bool) -> None:
-    """
-    Raises:
-        ToolError: the call is not allowed.
-    """
+    """Raises a `ToolError` if the call is not allowed."""
     if choice.mode == "none":
         raise ToolError("no tool may be called in this turn", code="ToolNotAllowed")
     allowed = {called_tool(None, each) for each in choice.names}

@@ -10,13 +10,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from acp import schema
 from pydantic import BaseModel, ValidationError
 
-from codex_py.app.json_rpc import (
-    INVALID_PARAMS,
-    METHOD_NOT_FOUND,
-    JsonRpc,
-    RpcError,
-    first_mistake,
-)
+from codex_py.app.json_rpc import INVALID_PARAMS, METHOD_NOT_FOUND, JsonRpc, RpcError, first_mistake
 from codex_py.app.model import missing_key
 from codex_py.app.stored_login import remove_login
 from codex_py.command_line.arguments import Arguments

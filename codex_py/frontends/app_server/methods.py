@@ -59,10 +59,7 @@ def read_params(kind: type[params.Params], data: Any) -> Any:
 
 
 async def answer(threads: Threads, account: Account, method: str, data: Any) -> dict[str, Any]:
-    """
-    Raises:
-        RpcError: there is no such method, or it cannot do what is asked.
-    """
+    """Raises an `RpcError` if there is no such method, or it cannot do what is asked."""
     try:
         if row := _THREADS.get(method):
             return await row[1](threads, read_params(row[0], data))

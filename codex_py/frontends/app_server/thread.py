@@ -70,11 +70,7 @@ class ServedThread(HostedThread):
     async def open(
         self, cwd: str, table: Mapping[str, Any], texts: Mapping[str, str] | None = None
     ) -> Session:
-        """Open the session, in a folder and with these settings.
-
-        Raises:
-            CodexError: it cannot be opened.
-        """
+        """Open the session, in a folder and with these settings. Raises a `CodexError` if it cannot be opened."""
         self._texts = self._texts if texts is None else texts
         self.table = dict(table)
         self.config = self._configure(cwd, self.table, self._texts)

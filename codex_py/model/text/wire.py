@@ -20,10 +20,7 @@ from codex_py.protocol.json_fields import JsonObject, objects, text_field
 from codex_py.protocol.messages import EncodedItem, encode_json, input_text, message
 from codex_py.protocol.stream import ANY_TOOL, Decoder, Prompt, Wire
 
-_LATEST_CHOICE = {
-    "none": "You may not call a tool now.",
-    "required": "You must call a tool now.",
-}
+_LATEST_CHOICE = {"none": "You may not call a tool now.", "required": "You must call a tool now."}
 
 _REMINDER = encode_json(FORMAT_REMINDER)[1:-1]
 

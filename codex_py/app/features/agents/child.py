@@ -47,10 +47,7 @@ class Child:
         return () if self._session is None else self._session.items
 
     async def open(self, opening: AbstractAsyncContextManager[Session]) -> None:
-        """
-        Raises:
-            CodexError: the session cannot be opened.
-        """
+        """Raises a `CodexError` if the session cannot be opened."""
         self._hosted = HostedSession(opening)
         try:
             self._session = session = await self._hosted.opened()
@@ -86,11 +83,7 @@ class Child:
             await asyncio.wait([self._working])
 
     async def aclose(self) -> None:
-        """End the session, and the task at hand with it.
-
-        Raises:
-            Exception: a bug has ended one of them.
-        """
+        """End the session, and the task at hand with it. Raises an `Exception` if a bug has ended one of them."""
         try:
             if self._working is not None:
                 self._working.cancel()

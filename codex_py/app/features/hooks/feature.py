@@ -13,14 +13,7 @@ from codex_py.app.options import SessionSetup
 from codex_py.config.hooks import Hook, Hooks, find_hooks
 from codex_py.errors import CodexError, TurnSkipped
 from codex_py.protocol.events import StopOverridden
-from codex_py.protocol.extension import (
-    Compaction,
-    Extension,
-    Occasion,
-    Thread,
-    TurnStart,
-    TurnStop,
-)
+from codex_py.protocol.extension import Compaction, Extension, Occasion, Thread, TurnStart, TurnStop
 from codex_py.protocol.prompts import Note, UserPrompt
 
 
