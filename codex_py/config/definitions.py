@@ -15,6 +15,7 @@ from typing import Final
 from codex_py.config.definition_folders import Folder
 from codex_py.config.files import read_text
 from codex_py.errors import ConfigError
+from codex_py.filesystem.reading import Refusal
 
 _MOST: Final = 2_000
 """Files and folders below one folder, so that a link to `/` does not search the whole disk."""
@@ -71,11 +72,13 @@ def definitions(
                 break
 
 
-def read_definition(path: Path, folder: Folder, max_bytes: int) -> str:
+def read_definition(
+    path: Path, folder: Folder, max_bytes: int, refuses: Refusal | None = None
+) -> str:
     """The text of a file; raises as `read_text` does."""
     if folder.texts is not None:
         return folder.texts[path]
-    return read_text(path, root=folder.root, max_bytes=max_bytes) or ""
+    return read_text(path, root=folder.root, max_bytes=max_bytes, refuses=refuses) or ""
 
 
 def front_matter(text: str, path: Path) -> tuple[Mapping[str, str], str]:

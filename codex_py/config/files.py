@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from codex_py.errors import ConfigError
 from codex_py.filesystem.private import written_whole
-from codex_py.filesystem.reading import read_whole
+from codex_py.filesystem.reading import Refusal, read_whole
 
 _MAX_DEPTH = 64
 """Of nested tables and arrays. More than a person writes, less than Python's stack allows."""
@@ -30,17 +30,23 @@ _EXCERPT_CHARACTERS = 60
 _POSITION = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)\Z", re.DOTALL)
 
 
-def read_text(path: Path, *, root: Path | None = None, max_bytes: int = _MAX_BYTES) -> str | None:
+def read_text(
+    path: Path,
+    *,
+    root: Path | None = None,
+    max_bytes: int = _MAX_BYTES,
+    refuses: Refusal | None = None,
+) -> str | None:
     """The text of a file without a byte order mark, line ends as they are; None if there is no file.
 
     Args:
-        root: see `open_ordinary`.
+        root, refuses: see `open_ordinary`.
 
     Raises:
         ConfigError: it is not a regular file, it cannot be read, or it is not UTF-8.
     """
     try:
-        return read_whole(path, max_bytes, root=root).decode("utf-8-sig")
+        return read_whole(path, max_bytes, root=root, refuses=refuses).decode("utf-8-sig")
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:

@@ -14,7 +14,7 @@ from codex_py.config.definition_folders import Folder, skill_folders
 from codex_py.config.definitions import definitions, front_matter, read_definition
 from codex_py.errors import ConfigError
 from codex_py.filesystem.denials import denials_of
-from codex_py.filesystem.reading import read_start
+from codex_py.filesystem.reading import Refusal, read_start
 from codex_py.protocol.frozen import frozen
 
 MAX_DESCRIPTION: Final = 1_024
@@ -67,7 +67,7 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
         if refuses(path):
             continue
         try:
-            text = read_skill(path, folder)
+            text = read_skill(path, folder, refuses)
             skill = _skill(skill_fields(text, path), path, folder)
         except ConfigError as error:
             warnings.append(f"A skill cannot be used: {error}.")
@@ -82,9 +82,9 @@ def skill_files(folders: Iterable[Folder], warnings: list[str]) -> Iterator[tupl
     return definitions(folders, r"SKILL\.md", "skills", warnings, max_depth=6)
 
 
-def read_skill(path: Path, folder: Folder) -> str:
+def read_skill(path: Path, folder: Folder, refuses: Refusal | None = None) -> str:
     """The whole file; raises as `read_text` does."""
-    return read_definition(path, folder, _MAX_BYTES)
+    return read_definition(path, folder, _MAX_BYTES, refuses)
 
 
 def skill_fields(text: str, path: Path) -> Mapping[str, str]:

@@ -71,28 +71,23 @@ def open_ordinary(
         OSError: there is no such file, it is denied, or it cannot be opened.
         ValueError: the name is not valid.
     """
-    if refuses is not None:
-        return _open_allowed(path, root, refuses)
     is_link = stat.S_ISLNK(os.lstat(path).st_mode)
-    if root is None and not is_link:
+    if root is None and not is_link and refuses is None:
         # There is no folder to stay in. To open each folder on the way takes three times as long.
         return open_ordinary_entry(str(path))
-    folder, _, name = real_path(path, root).rpartition("/")
+    real = real_path(path, root)
+    if refuses is not None and refuses(real, None):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    folder, _, name = real.rpartition("/")
     try:
         holder = open_folder(folder or "/")
         try:
-            return open_ordinary_entry(name or ".", dir_fd=holder)
+            opened = open_ordinary_entry(name or ".", dir_fd=holder)
         finally:
             os.close(holder)
     except FileNotFoundError as error:
         raise NotOrdinary("it is a link that leads nowhere") from error
-
-
-def _open_allowed(path: str | Path, root: Path | None, refuses: Refusal) -> int:
-    if refuses(real := real_path(path, root), None):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    opened = open_ordinary(path, root=root)
-    if refuses(real, os.fstat(opened)):
+    if refuses is not None and refuses(real, os.fstat(opened)):
         os.close(opened)
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     return opened

@@ -27,6 +27,9 @@ HOME_SECRETS: Final = (
 """Entries of `$CODEX_HOME` that the sandbox hides from commands, if it can: logins, and the files that `undo` keeps,
 with locks that a command could hold so that nothing more is kept."""
 
+HOME_RECORDS: Final = ("sessions", "archived_sessions")
+"""Hidden too where something is denied: a session before that may have read it."""
+
 
 def spelt_out(name: str) -> str:
     """The dot name, such as `.git`, that HFS+ or NTFS takes an entry's name for; case is folded.

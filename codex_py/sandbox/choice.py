@@ -105,6 +105,7 @@ class PlatformSandbox:
             # It covers what a link leads to. Without the link, the next session would not deny that.
             text = f"{links[0]} is denied and a symbolic link, which 'bwrap' cannot keep as it is"
             raise ToolError(f"{text}; {_ACCEPT} accepts that", code="SandboxUnavailable")
+        hidden = secrets(self._home, denies=rules.denies)
         if is_free:
             between = {folder for path in denied.pinned for folder in path.parents}
             writable = sorted({Path("/"), *between}, key=lambda path: len(path.parts))
@@ -114,7 +115,7 @@ class PlatformSandbox:
                 (),
                 offline=False,
                 links=denied.links,
-                hidden=denied.hidden,
+                hidden=(*hidden, *denied.hidden),
                 opened=denied.opened,
             )
             return self._confined(argv, view, cwd)
@@ -122,7 +123,7 @@ class PlatformSandbox:
         absent = [*absent_names(roots), *(p for p in denied.absent if is_inside(p, roots.all))]
         needs_them = self._backend.name in _NEEDS_PLACEHOLDERS
         held = self._placeholders.hold(absent) if needs_them else []
-        home, hidden = ([], ()) if self._home is None else ([self._home], secrets(self._home))
+        home = [] if self._home is None else [self._home]
         own = (*own_paths(), *home, *absent, *closed)
         offline = not policy.network_access
         view = layout(roots, own, offline=offline, hidden=hidden, denied=denied)

@@ -12,7 +12,7 @@ from codex_py.filesystem.git import common_folder, git_folder
 from codex_py.filesystem.reading import is_empty_folder
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.protected import HOME_SECRETS, HOME_SETTINGS, PROTECTED_NAMES
+from codex_py.protocol.protected import HOME_RECORDS, HOME_SECRETS, HOME_SETTINGS, PROTECTED_NAMES
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -111,9 +111,12 @@ def own_paths() -> tuple[Path, ...]:
     return (PACKAGE, *map(Path, (sys.executable, sys.prefix, sys.base_prefix)))
 
 
-def secrets(home: Path) -> tuple[Path, ...]:
-    """The existing files and folders of `$CODEX_HOME` that are hidden from commands."""
-    real = (Path(os.path.realpath(home / name)) for name in HOME_SECRETS)
+def secrets(home: Path | None, *, denies: bool = False) -> tuple[Path, ...]:
+    """The existing files and folders of `$CODEX_HOME` that are hidden from commands. `denies`: other files are, too."""
+    if home is None:
+        return ()
+    names = (*HOME_SECRETS, *(HOME_RECORDS if denies else ()))
+    real = (Path(os.path.realpath(home / name)) for name in names)
     return tuple(path for path in real if path.exists())
 
 

@@ -224,6 +224,25 @@ def test_a_role_that_asks_for_less_has_less(place: Workplace) -> None:
     assert not (place.cwd / "made.txt").exists()
 
 
+@needs_sandbox
+def test_a_role_reads_nothing_that_is_denied_in_an_added_folder(
+    place: Workplace, tmp_path: Path
+) -> None:
+    write(
+        place.home / "agents/shy.toml",
+        'name = "shy"\ndescription = "Looks."\ndeveloper_instructions = "Look."\n'
+        'sandbox_mode = "read-only"\n',
+    )
+    write(tmp_path / "more/a.key", "s3cret-5e1f")
+    write(tmp_path / "more/plain", "plain")
+    reads = runs(f"cat {tmp_path}/more/plain {tmp_path}/more/a.key")
+    family = Family(agent("shy"), task=[reads, says("tried")])
+    added = ("--add-dir", str(tmp_path / "more"), "--deny", "**/*.key")
+    go(place, family, "-s", "workspace-write", *added)
+    assert "plain" in family.output("task")
+    assert "s3cret" not in family.output("task")
+
+
 def test_a_child_is_offered_the_tools_of_its_role_and_refused_others(place: Workplace) -> None:
     write(
         place.home / "agents/reader.md",

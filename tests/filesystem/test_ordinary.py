@@ -52,6 +52,27 @@ def test_no_link_leads_out_of_the_root(repo: Path, tmp_path: Path) -> None:
     assert read_whole(repo / "link", 10) == b"outside"
 
 
+@pytest.mark.parametrize("rooted", [True, False])
+def test_what_is_asked_about_is_what_is_opened(repo: Path, *, rooted: bool) -> None:
+    # As a command does that exchanges a link all the time.
+    (repo / "sub" / "secret").write_text("denied", encoding="ascii")
+    (repo / "link").symlink_to("file")
+    asked: list[str] = []
+
+    def refuses(path: str, found: os.stat_result | None) -> bool:
+        asked.append(path)
+        if found is None:
+            (repo / "link").unlink()
+            (repo / "link").symlink_to("sub/secret")
+        return path.endswith("secret")
+
+    root = repo if rooted else None
+    assert read_whole(repo / "link", 10, root=root, refuses=refuses) == b"inside"
+    with pytest.raises(PermissionError):
+        read_whole(repo / "link", 10, root=root, refuses=refuses)
+    assert [Path(path).name for path in asked] == ["file", "file", "secret"]
+
+
 def test_what_begins_elsewhere_may_be_anywhere(repo: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("secret")
     assert read_whole(tmp_path / "link", 10, root=repo) == b"outside"

@@ -146,6 +146,23 @@ def test_a_moved_folder_shows_nothing_in_the_next_command(backend: Backend, cwd:
         sandbox.release()
 
 
+@pytest.mark.parametrize("mode", ["read-only", "danger-full-access"])
+@pytest.mark.parametrize("backend", HIDING, ids=lambda backend: backend.name)
+def test_what_earlier_sessions_have_read_is_hidden_too(
+    backend: Backend, mode: SandboxMode, cwd: Path
+) -> None:
+    home = cwd.parent / "home"
+    for name in ("sessions", "codex-py/undo"):
+        (home / name).mkdir(parents=True)
+        (home / name / "x").write_text(SECRET, encoding="ascii")
+    policy = replace(denying(_denied("dir")(cwd), cwd), mode=mode)
+    sandbox = PlatformSandbox(os.environ, home=home, backends=[backend])
+    argv = sandbox.command(["grep", "-r", "s3c", str(home), str(cwd)], policy, cwd)
+    done = subprocess.run(argv, cwd=cwd, capture_output=True, check=False)
+    sandbox.release()
+    assert SECRET.encode() not in done.stdout
+
+
 @pytest.mark.parametrize("backend", HIDING, ids=lambda backend: backend.name)
 def test_no_command_renames_a_folder_around_what_is_denied(backend: Backend, cwd: Path) -> None:
     # Otherwise one in the background would hide the folder from those who look for it.

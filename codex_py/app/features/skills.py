@@ -102,11 +102,12 @@ class SessionSkills:
         return [note for skill in dict.fromkeys(chosen) for note in self._body(skill)]
 
     def _body(self, skill: Skill) -> Iterator[Note]:
-        if denials_of(self._setup.config.files).refuses(skill.path):
+        refuses = denials_of(self._setup.config.files).refuses
+        if refuses(skill.path):
             # A command may have replaced it.
             return
         try:
-            text = read_skill(skill.path, skill.folder)
+            text = read_skill(skill.path, skill.folder, refuses)
         except ConfigError as error:
             self._setup.warn(f"A skill cannot be used: {error}.")
             return

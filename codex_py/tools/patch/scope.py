@@ -50,7 +50,7 @@ class ReadScope:
         self._writable = writable_by(context, home)
         self._below = readable_under((context.cwd, *context.sandbox_policy.writable_roots))
         self._approved = {str(key) for key in context.approvals.granted if isinstance(key, Path)}
-        self._hidden = tuple([f"{path}/" for path in (secrets(home) if home else ())])
+        self._hidden = tuple([f"{path}/" for path in secrets(home)])
         self._denials = denials_of(context.sandbox_policy.files)
         self._may_ask = may_ask(context.approval_policy, "sandbox_approval")
         self._outside: dict[str, None] = {}

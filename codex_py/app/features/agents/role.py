@@ -62,7 +62,9 @@ def child_settings(
     )
     mode, policy = role.sandbox_mode, own.sandbox_policy
     if mode is not None and _WIDENING.index(mode) < _WIDENING.index(policy.mode):
-        policy = replace(config, sandbox_mode=mode).sandbox_policy()
+        narrowed = replace(config, sandbox_mode=mode).sandbox_policy()
+        # What is denied in added folders is known to the parent alone.
+        policy = replace(narrowed, files=policy.files)
     # These are about the parent's model.
     sizes = ("model_context_window", "model_max_output_tokens", "model_auto_compact_token_limit")
     is_same = (model, provider) == (config.model, config.model_provider)
