@@ -74,6 +74,11 @@ class Requirements:
     """The allowed policies, of which the first replaces others; empty: all are allowed."""
     files: FileRules = NO_RULES
     """Denied in every mode and profile."""
+    profile: str = ""
+    """The administrator's permission profile that is in force; empty if there is none."""
+    profile_files: FileRules = NO_RULES
+    plain: frozenset[SandboxMode] = frozenset()
+    """The modes that are allowed without a profile, if one is in force."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -84,6 +89,10 @@ class Requirements:
         """The policy as far as it is allowed; else one under which nothing is changed."""
         if policy.mode not in self.modes:
             policy = policy.locked()
+        if self.profile != policy.profile and self.profile and policy.mode not in self.plain:
+            # Of a caller, who knows nothing of the profile.
+            files = policy.files.plus(self.profile_files)
+            policy = replace(policy.locked(), files=files, profile=self.profile)
         return replace(
             policy,
             files=policy.files.denying(self.files.denied, self.files.globs),
@@ -179,8 +188,17 @@ class _Required:
         self._mode(modes, asked, approvals)
         if approvals and (asked or "on-request") not in approvals:
             self._fall_back("approval_policy", asked, approvals)
+        listed = self._values.get("allowed_permission_profiles", {})
+        _, profile = chosen_permissions(self._layers)
+        if not listed or profile is None or not profile.decides:
+            profile = None
         return self._layers, Requirements(
             file=self._file,
+            profile=profile.name if profile else "",
+            profile_files=profile.rules((self._layers.cwd, *profile.roots))
+            if profile
+            else NO_RULES,
+            plain=frozenset(mode for name, mode in BUILT_IN.items() if listed.get(name)),
             modes=tuple(modes),
             approvals=tuple(approvals),
             files=files,

@@ -218,6 +218,20 @@ def test_only_a_listed_profile_holds_and_its_name_cannot_be_taken(
     assert policy.is_final
 
 
+def test_a_policy_of_a_caller_is_held_to_the_listed_profile(place: Place) -> None:
+    require(place, MANAGED)
+    config = place.load()
+    assert config.requirements.held(config.sandbox_policy()) == config.sandbox_policy()
+    mine = SandboxPolicy("workspace-write", (Path("/"),), network_access=True)
+    for policy in (mine, SandboxPolicy("danger-full-access"), SandboxPolicy()):
+        held = config.requirements.held(policy)
+        assert (held.mode, held.writable_roots, held.network_access) == ("read-only", (), False)
+        assert dict(held.files.entries)[Path("/srv/secret")] == "deny"
+        assert held.is_final
+    require(place, MANAGED.replace("managed = true", 'managed = true\n":workspace" = true'))
+    assert place.load().requirements.held(mine).mode == "workspace-write"
+
+
 DENIES = '[permissions.filesystem]\ndeny_read = ["/srv/secret", "~/.ssh", "/srv/*.pem"]\n'
 OPENS = {
     "default_permissions": "p",
