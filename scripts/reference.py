@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, Literal, Union, get_args, get_origin, g
 
 from codex_py.cli.commands import COMMANDS, help_text
 from codex_py.config import tables
+from codex_py.config.keymap import ALIASES, KEY
 from codex_py.config.schema import KEYS
 from codex_py.config.tables import PLAIN, AnyOf, Kind, Setting, Table
 from codex_py.protocol import events
@@ -20,8 +21,10 @@ from codex_py.protocol import events
 ROOT: Final = Path(__file__).parent.parent
 SCHEMAS: Final = ROOT / "codex_py" / "schemas"
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
+_ONE_KEY: Final = rf"((ctrl|control|alt|option|shift|super)-)*({KEY}|{'|'.join(ALIASES)})"
 _TYPES: Final[Mapping[str, dict[str, Any]]] = {
     "variable": {"type": "string", "pattern": r"^([A-Za-z_]\w*)?$"},
+    "key": {"type": "string", "pattern": rf"^(leader )?{_ONE_KEY}( {_ONE_KEY})*$"},
     "boolean": {"type": "boolean"},
     "integer": {"type": "integer"},
     "count": {"type": "integer", "minimum": 0},

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
+from codex_py.config.keymap import key_name
 from codex_py.config.schema import KEYS
 from codex_py.config.tables import MODEL_PROVIDER, PLAIN, AnyOf, Kind, Setting, Table, setting
 from codex_py.errors import nearest
@@ -167,6 +168,8 @@ def _is_plain(value: Any, kind: str) -> bool:
             return 0 < value < math.inf
         case "price":
             return 0 <= value < math.inf
+        case "key":
+            return key_name(value) is not None
         case "variable":
             return not value or _may_be_variable(value)
         case _:

@@ -1,9 +1,11 @@
 """The types of the table of known keys, and the larger tables in it: providers, MCP servers, hooks, the terminal."""
 
 from collections.abc import Callable, Collection
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
+
+from codex_py.config.keymap import CONTEXTS, action_names
 
 
 class AnyOf(tuple["Kind", ...]):
@@ -31,6 +33,7 @@ PLAIN: Final[dict[str, tuple[str, tuple[type, ...]]]] = {
     "number": ("a number", (int, float)),
     "price": ("a finite number of 0 or more", (int, float)),
     "positive": ("a finite number of more than 0", (int, float)),
+    "key": ("a key such as `ctrl-t` or `page-down`", (str,)),
     "table": ("a table", (dict,)),  # free in form
     "array": ("an array", (list,)),  # likewise
     "any": ("anything", (object,)),
@@ -207,6 +210,11 @@ MEMORIES: Final[Table] = {
     **alike("integer", "min_rate_limit_remaining_percent min_rollout_idle_hours"),
 }
 
+
+def _actions(context: str) -> Table:
+    return {"*": Setting(AnyOf(("key", ["key"])), names=partial(action_names, context))}
+
+
 TUI: Final[Table] = {
     "notifications": AnyOf(("boolean", ["string"])),
     "notification_method": ("auto", "osc9", "osc777", "bel"),
@@ -237,7 +245,10 @@ TUI: Final[Table] = {
     **alike(
         unused("count"), "mouse_scroll_speed sidebar_width_percent terminal_resize_reflow_max_rows"
     ),
-    "keymap": unused("table", {}),
+    "keymap": {
+        **{each: _actions(each) for each in CONTEXTS},
+        "global": {"leader": "key", **_actions("global")},
+    },
     **alike(unused("table"), "effects rendering"),
     **alike(unused({"*": "table"}), "default_hosts presets"),
 }

@@ -33,6 +33,7 @@ _RELEASED = 3
 _LAST_CODE = 0x10FFFF
 
 _CSI_KEY = re.compile(r"\x1b\[([0-9:;]{0,40})([A-Za-z~])")
+_ENTER = re.compile(r"\x1b\[(?:13;(\d{1,3})(?::[12])?u|27;(\d{1,3});13~)")
 _KEYPAD_TEXT: Final[Mapping[int, str]] = dict(enumerate("0123456789./*-+\r=,", 57399))
 _KEYPAD_KEYS: Final[Mapping[int, str]] = dict(
     enumerate(
@@ -94,6 +95,14 @@ def keys_of(sequence: str) -> KeyNames:
         return _known(f"\x1b[1;{modifiers + 1}{final}")
     # F1 to F4 have both forms.
     return _known(f"\x1b[{final}") or _known(f"\x1bO{final}")
+
+
+def enter_with_modifiers(sequence: str) -> str:
+    """`ctrl-enter` and the like, which prompt-toolkit has no names for; empty for other keys."""
+    match = _ENTER.fullmatch(sequence)
+    held = 0 if match is None else int(match[1] or match[2]) - 1 & _MODIFIERS
+    marks = (("ctrl-", _CTRL), ("alt-", _ALT), ("shift-", _SHIFT))
+    return "".join(name for name, bit in marks if held & bit) + "enter" if held else ""
 
 
 def alt_with(character: str) -> KeyNames:

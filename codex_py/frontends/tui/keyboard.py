@@ -10,6 +10,7 @@ import termios
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from typing import TypeAlias
 
 from prompt_toolkit.input import Input
 from prompt_toolkit.input.vt100 import Vt100Input
@@ -17,7 +18,14 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
-from codex_py.frontends.tui.key_codes import ESCAPE, KeyNames, alt_with, keys_of, plain
+from codex_py.frontends.tui.key_codes import (
+    ESCAPE,
+    KeyNames,
+    alt_with,
+    enter_with_modifiers,
+    keys_of,
+    plain,
+)
 
 _REST_S = 0.5
 """The rest of a sequence arrives within this time; what comes later was typed."""
@@ -42,6 +50,11 @@ _UNFINISHED = re.compile(
 _BROKEN_OFF = re.compile(rf"\x1b?\x1b(?:\[[0-?]*[ -/]*|O[0-9;]*)|{_STRING}[^\x00-\x1f\x9c]*")
 
 
+Translate: TypeAlias = Callable[[str, KeyNames, str], tuple[KeyNames, str]]
+"""Gives keys and text in place of others. The first argument is the name of a key that the others do not tell."""
+_UNTRANSLATED = ((Keys.BracketedPaste,), (Keys.Escape,), ())
+
+
 class KeyParser(Vt100Parser):
     """
     Args:
@@ -61,6 +74,7 @@ class KeyParser(Vt100Parser):
         self._focus = focus
         self._background = background
         self._clock = clock
+        self.translate: Translate | None = None
         super().__init__(press)
 
     def expect_cooked(self) -> None:
@@ -141,7 +155,8 @@ class KeyParser(Vt100Parser):
                 self._background(sequence.removeprefix(_BACKGROUND).rstrip("\x07\x1b\\\x9c"))
             case _:
                 keys = keys_of(sequence)
-                self._press(keys, keys[-1] if keys and len(keys[-1]) == 1 else "")
+                data = keys[-1] if keys and len(keys[-1]) == 1 else ""
+                self._press(keys, data, enter_with_modifiers(sequence))
 
     def _take_other(self, text: str, place: int) -> int:
         """Handle Esc before something that is no whole sequence; the place behind it."""
@@ -150,7 +165,12 @@ class KeyParser(Vt100Parser):
         if text[place + 1] == "\x1b":
             self._press((ESCAPE,), "")
             return place + 1
-        *alt, key = alt_with(text[place + 1])
+        *alt, key = keys = alt_with(text[place + 1])
+        if self.translate is not None:
+            name = "alt-enter" if text[place + 1] in "\r\n" else ""
+            if (other := self.translate(name, keys, text[place + 1]))[0] != keys:
+                self._feed(*other)
+                return place + 2
         # Unlike where a sequence names Alt, it may be Esc.
         self._press((*alt,), "\x1b")
         self._press((key,), text[place + 1])
@@ -171,7 +191,13 @@ class KeyParser(Vt100Parser):
         self._press((Keys.BracketedPaste,), pasted)
         return end + len(_PASTE_END)
 
-    def _press(self, keys: KeyNames, data: str) -> None:
+    def _press(self, keys: KeyNames, data: str, name: str = "") -> None:
+        """`name`: see `Translate`."""
+        if self.translate is not None and keys not in _UNTRANSLATED:
+            keys, data = self.translate(name, keys, data)
+        self._feed(keys, data)
+
+    def _feed(self, keys: KeyNames, data: str) -> None:
         for key in keys:
             self.feed_key_callback(KeyPress(key, data))
 
@@ -182,6 +208,13 @@ def read_whole_sequences(
     """Have this parser read a keyboard; `focus` and `background` are told what the terminal reports."""
     assert isinstance(keyboard, Vt100Input)
     keyboard.vt100_parser = KeyParser(keyboard.vt100_parser.feed_key_callback, focus, background)
+
+
+def translate_keys(keyboard: Input, translate: Translate) -> None:
+    """Have every key of a keyboard that `read_whole_sequences` was given translated."""
+    assert isinstance(keyboard, Vt100Input)
+    assert isinstance(keyboard.vt100_parser, KeyParser)
+    keyboard.vt100_parser.translate = translate
 
 
 @contextmanager

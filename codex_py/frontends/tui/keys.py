@@ -17,6 +17,8 @@ from codex_py.frontends.tui.compose.attachments import clipboard_image, edited, 
 from codex_py.frontends.tui.composer import Composer
 from codex_py.frontends.tui.fitting import fit
 from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
+from codex_py.frontends.tui.keymap import COPY, INTERRUPT, VIM
+from codex_py.frontends.tui.keymap import SHORTCUTS as SHORTCUTS_KEY
 from codex_py.frontends.tui.menu import Option, bind_arrows
 from codex_py.frontends.tui.picker import Picker
 from codex_py.frontends.tui.surface import Hints, Surface
@@ -31,31 +33,32 @@ _AGAIN_TO_EMPTY: Final = "Press Esc again to empty the prompt (Up brings it back
 _TWICE_WITHIN_S: Final = 2.0
 
 SHORTCUTS: Final = (
-    ("Enter", "send; into the running turn, if there is one"),
+    # Actions of `tui.keymap` stand for their keys.
+    ("{composer.submit}", "send; into the running turn, if there is one"),
     (
-        "Tab",
+        "{composer.queue}",
         "complete; while the agent works, answer its question, else send when the turn is over",
     ),
     ("Shift-Tab", "switch to Plan mode or back"),
-    ("Ctrl-J, Alt-Enter, Shift-Enter", "begin a new line"),
-    ("Esc", "interrupt"),
+    ("{editor.insert_newline}", "begin a new line"),
+    ("{chat.interrupt_turn}", "interrupt"),
     ("Esc Esc", "empty the composer (Up brings it back), else go back to an earlier prompt"),
     ("Ctrl-C", "empty the composer (Up brings it back), else interrupt; twice: leave"),
     ("Ctrl-D", "leave, if nothing is written"),
     ("Ctrl-Z", "stop; `fg` goes on"),
-    ("Ctrl-R", "search earlier prompts"),
-    ("Ctrl-G", "write in $EDITOR"),
+    ("{composer.history_search_previous}", "search earlier prompts"),
+    ("{global.open_external_editor}", "write in $EDITOR"),
     ("Ctrl-O", "look at what was pasted"),
     ("Ctrl-V", "paste an image"),
     ("Ctrl-B", "put the command that runs into the background"),
-    ("Ctrl-T", "look at all of the conversation"),
-    ("Ctrl-L", "begin at the top of the screen"),
-    ("Alt-Up, Shift-Left", "take back what is queued"),
+    ("{global.open_transcript}", "look at all of the conversation"),
+    ("{global.clear_terminal}", "begin at the top of the screen"),
+    ("{chat.edit_queued_message}", "take back what is queued"),
     ("/", "a command"),
     ("@", "a file"),
     ("$", "a skill"),
     ("!", "run a command of your own"),
-    ("?", "show these keys"),
+    ("{composer.toggle_shortcuts}", "show these keys"),
 )
 
 
@@ -85,6 +88,9 @@ def program_keys(surface: Surface) -> KeyBindings:
     at_start = Condition(lambda: composer.buffer.cursor_position == 0)
     bind(keys, "c-b", lambda _: surface.half().run_command("background"), composing & at_start)
     bind(keys, "c-o", lambda _: surface.half().run_command("pasted"), composing)
+    bind(keys, COPY, lambda _: surface.half().run_command("copy"), composing)
+    bind(keys, SHORTCUTS_KEY, lambda _: surface.half().run_command("keymap"), composing)
+    bind(keys, VIM, lambda _: surface.half().run_command("vim"), composing)
     bind(keys, "s-tab", lambda _: surface.half().run_command("plan"), composing)
     bind(keys, "?", lambda _: surface.half().run_command("keymap"), can_list)
     # Before the composer's own: a question waits until the user has stopped writing.
@@ -129,9 +135,10 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
         return surface.loaded is not None and surface.loaded.interrupt()
 
     twice = partial(_twice, hints)
+    interrupts = "esc" in surface.keymap.keys("chat.interrupt_turn")
 
     def escape(_event: KeyPressEvent) -> None:
-        if interrupt() or hints.answered == _STOPPED:
+        if (interrupts and interrupt()) or hints.answered == _STOPPED:
             hints.show(_STOPPED, for_s=_TWICE_WITHIN_S)
         elif composer.text:
             twice(_AGAIN_TO_EMPTY, composer.stash)
@@ -157,6 +164,7 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
 
     bind(keys, ESC, escape_of_vi, composing & held)
     bind(keys, ESC, escape, composing & ~held)
+    bind(keys, INTERRUPT, lambda _: interrupt(), composing)
     bind(keys, "c-c", control_c, composing)
     bind(keys, "c-d", control_d, composing & is_empty)
 

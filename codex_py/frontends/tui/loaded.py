@@ -78,6 +78,8 @@ class Loaded:
             show_reasoning=not launch.config.hide_agent_reasoning,
         )
         overlays = Overlays(surface, renderer)
+        if unused := surface.keymap.without_effect:
+            self._transcript.notice(f"Without effect here: {', '.join(unused)}")
         self._conversation = Conversation(
             surface,
             self._transcript,
@@ -196,7 +198,8 @@ class Loaded:
         if self._conversation.is_working and not command.while_working:
             self._give_back(line)
             self._surface.hints.show(
-                f"/{command.name} has to wait for the end of the turn; Esc interrupts it"
+                f"/{command.name} has to wait for the end of the turn;"
+                f" {self._surface.status.stop_key} interrupts it"
             )
             return
 
@@ -236,7 +239,7 @@ class Loaded:
             return
         self._surface.composer.restore([submission])
         self._surface.hints.show(
-            "a command is running; Esc stops it"
+            f"a command is running; {self._surface.status.stop_key} stops it"
             if shell.is_running
             else "! runs a command of yours in your shell: !git status"
         )

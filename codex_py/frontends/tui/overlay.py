@@ -84,6 +84,7 @@ class Overlay(Panel[None]):
     """
 
     covers = True
+    contexts = ("pager",)
     by_letter = False
 
     def __init__(

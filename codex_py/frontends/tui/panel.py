@@ -66,12 +66,14 @@ class Panel(Generic[T]):
         changed: is called when there is something new to draw.
         postpone: closes the panel; the text goes to the prompt.
         covers: it takes the whole screen.
+        contexts: of `tui.keymap`, in which it reads keys.
     """
 
     hint = ""
     by_letter = True
     is_asked = False
     covers = False
+    contexts: Sequence[str] = ("list",)
     lasting: Set[str] = frozenset()
     container: AnyContainer
     changed: Callable[[], None]
@@ -155,6 +157,7 @@ class Choice(Panel[T]):
     """
 
     hint = "Enter or a key answers; other text goes to your prompt"
+    contexts = ("approval", "list")
 
     def __init__(
         self,
@@ -259,6 +262,7 @@ class Entry(Panel[str | None]):
         is_hidden: asterisks are shown.
     """
 
+    contexts = ("editor",)
     hint = "Enter sends, Ctrl-J begins a new line, Esc goes back"
 
     def __init__(

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -49,6 +49,11 @@ class Panels:
     def covers(self) -> bool:
         """True while what is shown takes the whole screen."""
         return bool(self._open) and self._open[-1].covers
+
+    @property
+    def contexts(self) -> Sequence[str]:
+        """Those of `tui.keymap` in which the panel that is shown reads keys."""
+        return self._open[-1].contexts if self._open else ()
 
     @property
     def hint(self) -> str:

@@ -82,6 +82,8 @@ class Status:
     """A call runs: nothing is expected of the model."""
     questions: int = 0
     """How many wait for their turn to be asked."""
+    stop_key: str = "Esc"
+    """The name of the key that interrupts."""
 
     def line(self, theme: Theme, columns: int) -> Fragments:
         """As much as there is room for; the least important is left out."""
@@ -141,6 +143,7 @@ class Status:
             more = f", {count - 1} more to come" if count > 1 else ""
             return "warning", f"{printable(self.announced)} ", f"(Tab to answer{more})"
         age = duration(int(time.monotonic() - (self.working_since or 0)))
+        stops = f"{self.stop_key.lower()} to interrupt"
         if self.is_asking:
             more = f", {count} more to come" if count else ""
             return "warning", "Waiting for your answer", f"{more} ({age})"
@@ -149,23 +152,23 @@ class Status:
             return "warning", waits, f" until this is closed ({age})"
         if self.waiting_for is not None and (missing := self.waiting_for()):
             what = f"Starting MCP servers: {printable(', '.join(missing))} "
-            return "accent", what, f"({age} {dot} esc to go on without)"
+            return "accent", what, f"({age} {dot} {self.stop_key.lower()} to go on without)"
         if self.reconnecting is not None:
             cause, tries, at = self.reconnecting
             wait_s = math.ceil(at - time.monotonic())
             soon = f" in {duration(wait_s)}" if wait_s > 0 else ""
-            what, told = f"Trying again{soon}", f" (try {tries + 1}, {age}; Esc stops)"
+            what, told = f"Trying again{soon}", f" (try {tries + 1}, {age}; {self.stop_key} stops)"
             room = columns - len(f"{dot} . {what}{told} ")
             why = printable(fit(cause.removeprefix("unexpected status "), room)) + ". "
             return "warning", why.replace("….", "…") * (room > 0) + what, told
         if self.hooks and time.monotonic() - self.hooks[0][1] >= _NOTABLE_HOOK_S:
-            return "accent", f"{self.hooks[0][0]} ", f"({age} {dot} esc to interrupt)"
+            return "accent", f"{self.hooks[0][0]} ", f"({age} {dot} {stops})"
         agents = f" {_counted(self.agents, 'agent')}" if self.agents else ""
         silent_s = int(time.monotonic() - self.heard_at)
         is_silent = not self.is_calling and silent_s >= _SILENT_S
         silence = f"nothing received for {duration(silent_s)}" * is_silent
         away = "ctrl-b: background" * bool(self.is_calling and self.commands)
-        facts = [age, self.known.get("turn-usage", ""), silence, away, "esc to interrupt"]
+        facts = [age, self.known.get("turn-usage", ""), silence, away, stops]
         # The first that fits, else the last.
         for kept in (facts, [age, *facts[2:]], [age, silence or facts[-1]], [age, facts[-1]]):
             told = f" {dot} ".join(filter(None, kept))

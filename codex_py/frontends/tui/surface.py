@@ -23,6 +23,9 @@ from codex_py.frontends.tui.compose.completion import (
 from codex_py.frontends.tui.compose.files import FileIndex
 from codex_py.frontends.tui.composer import Composer, Outbox, Submission
 from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.key_codes import KeyNames
+from codex_py.frontends.tui.keyboard import translate_keys
+from codex_py.frontends.tui.keymap import COMPOSING, Keymap
 from codex_py.frontends.tui.launch import Launch
 from codex_py.frontends.tui.output import TerminalWriter, reflows
 from codex_py.frontends.tui.panels import Panels
@@ -151,6 +154,7 @@ class Surface:
         safe_environment: for programs such as git: its `PATH` leads to none that the project or the model can
             have made.
         tasks: work beside all else. A bug in a task ends the program.
+        keymap: the user's own keys.
         skills: as far as they are known.
         loaded: the other half; None as long as nothing has called for it.
     """
@@ -173,9 +177,11 @@ class Surface:
         self.safe_environment = self.programs.environment(self.environment)
         can_reflow = reflows(self.environment)
         self.screen = Screen(launch.theme, writer, keyboard, reflows=can_reflow, vi=is_vi)
+        self.keymap = Keymap(config)
         self.status = Status(
             items=settings.get("status_line", ITEMS),
             title_items=settings.get("terminal_title", TITLE_ITEMS),
+            stop_key=(*self.keymap.keys("chat.interrupt_turn"), "ctrl-c")[0].title(),
         )
         self.hints = Hints(self.screen.changed)
         self.tasks = asyncio.TaskGroup()
@@ -195,6 +201,16 @@ class Surface:
         self.notify = notifications(settings, self.environment, self.screen)
         self.panels = Panels(self.screen, self.composer, self.status, self.notify)
         self.leaving = Leaving(self.screen.exit)
+        if self.keymap.is_own:
+            translate_keys(keyboard, self._translated)
+
+    def _translated(self, name: str, keys: KeyNames, data: str) -> tuple[KeyNames, str]:
+        contexts: Sequence[str] = COMPOSING
+        if self.panels.top is not None:
+            contexts = self.panels.contexts
+        elif self.composer.completion.is_open:
+            contexts = ("list", *COMPOSING)
+        return self.keymap.pressed(name, keys, data, contexts)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Run it as a task; a hint reports a `CodexError`."""

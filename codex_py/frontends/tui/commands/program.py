@@ -96,7 +96,8 @@ async def _transcript(context: CommandContext, _: str) -> None:
 
 
 async def _keymap(context: CommandContext, _: str) -> None:
-    await context.overlays.show(table("Keys", SHORTCUTS))
+    named = context.surface.keymap.named
+    await context.overlays.show(table("Keys", [(named(keys), told) for keys, told in SHORTCUTS]))
 
 
 async def _pasted(context: CommandContext, _: str) -> None:

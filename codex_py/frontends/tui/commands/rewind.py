@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import inf
+from os.path import relpath
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -17,7 +18,6 @@ from codex_py.frontends.tui.commands.undoing import (
     carry_out,
     confirmed,
     entries_here,
-    paths_of,
 )
 from codex_py.frontends.tui.fitting import Fragments, fit
 from codex_py.frontends.tui.menu import Option
@@ -93,20 +93,21 @@ def _diff(entries: Entries, changed: Sequence[Entry]) -> str:
 def _warnings(place: _Place, entries: Entries, cwd: Path) -> tuple[bool, list[str]]:
     """Whether files can come back, and what the user should know before that. Reads files."""
     if not place.turns_since:
-        return False, []
+        unknown = "Files stay as they are: when this was said is not known."
+        return False, ["No file was changed since." if place.prompt.time else unknown]
     numbers = [entry.number for entry in place.turns_since]
     try:
-        plan = plan_undo(entries.journal, numbers[0], others=numbers[1:], force=True)
-        told = [f"Files: {paths_of(plan, cwd)}"] if plan.changes else []
-        if unkept := unkept_in(place.turns_since):
-            told.append(f"Not kept, so it stays as it is: {some_of(unkept)}")
-        try:
-            told += plan_undo(entries.journal, numbers[0], others=numbers[1:]).doubts
-        except EditedSince as error:
-            told.append(f"Only if you agree: {str(error).partition(': ')[2]}")
-        return bool(plan.changes), told
+        told = [*plan_undo(entries.journal, numbers[0], others=numbers[1:]).doubts]
+    except EditedSince as error:
+        told = [f"Only if you agree: {str(error).partition(': ')[2]}"]
     except CodexError as error:
         return False, [f"Files stay as they are: {error}"]
+    changed = {change.path: None for entry in place.turns_since for change in entry.changes}
+    if unkept := unkept_in(place.turns_since):
+        told.insert(0, f"Not kept, so it stays as it is: {some_of(unkept)}")
+    if changed:
+        told.insert(0, f"Files: {some_of([relpath(path, cwd) for path in sorted(changed)])}")
+    return bool(changed), told
 
 
 async def _rewind(context: CommandContext, _: str) -> None:
@@ -153,12 +154,6 @@ async def _aim(context: CommandContext, place: _Place, entries: Entries) -> Aim:
     can_undo, told = await asyncio.to_thread(_warnings, place, entries, context.config.cwd)
     if place.turns and not place.turns_since and place.prompt.time:
         return "conversation"
-    if not place.turns_since:
-        told.append(
-            "No file was changed since."
-            if place.prompt.time
-            else "Files stay as they are: when this was said is not known."
-        )
     if place.prompt.is_steered and can_undo:
         told.append("It was said while a turn ran: files go back to the beginning of that turn.")
     if not place.turns:
@@ -172,11 +167,8 @@ async def _aim(context: CommandContext, place: _Place, entries: Entries) -> Aim:
         options.append(Option("The files only", "files", "f"))
     options.append(Option("Nothing", "nothing", "n"))
     head = fit(printable(place.prompt.text), context.surface.screen.width - 20)
-    question: Fragments = [("bold", f"Go back to {head!r}?")]
-    question += [
-        ("", f"\n\n{printable(line)}" if n == 0 else f"\n{printable(line)}")
-        for n, line in enumerate(told)
-    ]
+    question: Fragments = [("bold", f"Go back to {head!r}?"), ("", "\n\n")]
+    question.append(("", printable("\n".join(told))))
     return await context.surface.panels.show(Choice(question, options, cancelled="nothing"))
 
 
@@ -192,12 +184,5 @@ def _take_back(context: CommandContext, session: Session, place: _Place) -> None
     context.surface.composer.set_text(prompt.text, [Path(image) for image in prompt.images])
 
 
-REWIND = [
-    Command(
-        "rewind",
-        "go back to an earlier prompt, with or without files (Esc Esc)",
-        _rewind,
-        while_working=False,
-        aliases=("back",),
-    )
-]
+_HELP = "go back to an earlier prompt, with or without files (Esc Esc)"
+REWIND = [Command("rewind", _HELP, _rewind, while_working=False, aliases=("back",))]
