@@ -73,6 +73,12 @@ class Keymap:
         found = self._own.get(action, actions()[action])
         return [key for key in found if key != UNBOUND]
 
+    @property
+    def letters(self) -> Mapping[str, str]:
+        """What is shown for the letters of answers that have keys of the user's own."""
+        own = [name for name in _effective("approval") if name in self._own]
+        return {actions()[n][0]: self.named(f"{{{n}}}") if self.keys(n) else "" for n in own}
+
     def named(self, text: str) -> str:
         """The text with the keys of the actions that stand in it in braces."""
 

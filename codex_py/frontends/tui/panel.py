@@ -66,6 +66,7 @@ class Panel(Generic[T]):
         changed: is called when there is something new to draw.
         postpone: closes the panel; the text goes to the prompt.
         covers: it takes the whole screen.
+        letters: see `Panels.letters`.
         contexts: of `tui.keymap`, in which it reads keys.
     """
 
@@ -74,6 +75,7 @@ class Panel(Generic[T]):
     is_asked = False
     covers = False
     contexts: Sequence[str] = ("list",)
+    letters: Mapping[str, str] = {}
     lasting: Set[str] = frozenset()
     container: AnyContainer
     changed: Callable[[], None]
@@ -205,7 +207,10 @@ class Choice(Panel[T]):
         """One row each where there is little room, and then as many as there is room for."""
         indent = _MARGIN if self.by_letter else len("> ")
         width = max(1, columns - indent)
-        options = [o if self.by_letter else replace(o, key="") for o in self._options]
+        shown = (
+            self.letters if self.by_letter else dict.fromkeys((o.key for o in self._options), "")
+        )
+        options = [replace(o, key=shown.get(o.key, o.key)) for o in self._options]
         text = [wrapped(row_of(o, n == self._selected), width) for n, o in enumerate(options)]
         if sum(map(len, text)) > room // 2:
             text = [[row_of(o, n == self._selected, width)] for n, o in enumerate(options)]

@@ -92,7 +92,7 @@ def test_questions_lists_and_the_pager_have_keys_of_their_own(
     )
     with ScriptedServer([[*call, ev_completed()], ANSWER]) as server:
         program = start(server, *own, "Begin.")
-        program.wait_for("Would you like")
+        program.wait_for("Yes, proceed (Ctrl-Y)")
         program.settle()
         # It is no answer any more, and so it is text.
         program.type("y")
