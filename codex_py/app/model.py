@@ -193,7 +193,7 @@ class ModelClients:
                 "x-openai-subagent": "review" if parent.role == "review" else "collab_spawn",
                 "x-codex-parent-thread-id": parent.thread_id,
             }
-        if (region := setup.config.requirements.values.get("enforce_residency")) is not None:
+        if (region := setup.config.requirements.file.values.get("enforce_residency")) is not None:
             # As in Codex. No header of the provider replaces it.
             name = "x-openai-internal-codex-residency"
             given = provider.http_headers, provider.env_http_headers

@@ -133,7 +133,7 @@ def _rules(setup: SessionSetup):
     is_on = not setup.options.ignore_rules
     folders = [SYSTEM_FOLDER / "rules", config.home / "rules"] if is_on else []
     trust = config.project_trust if is_on else None
-    tables = config.requirements.values.get("rules", {}).get("prefix_rules", ())
+    tables = config.requirements.file.values.get("rules", {}).get("prefix_rules", ())
     project = {
         # The text that was checked for trust; the file may have changed since.
         path: text

@@ -142,7 +142,7 @@ def thread_context(
         today=datetime.now().astimezone().date(),
         timezone=timezone_name(environment),
     )
-    required = config.requirements.values.get("additional_developer_instructions")
+    required = config.requirements.file.values.get("additional_developer_instructions")
     # In the order of Codex.
     developer = [
         config.developer_instructions,

@@ -21,7 +21,6 @@ def explain(key: str, layers: Layers, required: Layer) -> str:
     """Where the value of a key comes from, or of every key in a table, as lines without the last line end.
 
     `required`: the administrator's `requirements.toml`, whose own keys are explained too.
-
     Credentials are shown as `***`, and those in addresses are left out. Raises a `ConfigError` if there is no such key.
     """
     path = parse_key(key)

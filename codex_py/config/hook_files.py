@@ -71,7 +71,7 @@ class HookEvents:
 def has_hooks(config: Config) -> bool:
     """False if no hook can be configured here. Cheap: it reads no file."""
     layers, trust = config.layers, config.project_trust
-    return bool(config.requirements.values.get("hooks")) or (
+    return bool(config.requirements.file.values.get("hooks")) or (
         _enabled(config)
         and (
             any(layer.values.get("hooks", {}).keys() - {"state"} for layer in layers.layers)
@@ -91,7 +91,7 @@ def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookF
     yield from _tables(config, "requirements")
     if not _enabled(config):
         return
-    managed_only = config.requirements.values.get("allow_managed_hooks_only") is True
+    managed_only = config.requirements.file.values.get("allow_managed_hooks_only") is True
     for file in _files(config, environment):
         if file.is_managed or not managed_only:
             yield file

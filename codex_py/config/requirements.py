@@ -81,10 +81,6 @@ class Requirements:
     """The modes that are allowed without a profile, if one is in force."""
     warnings: tuple[str, ...] = ()
 
-    @property
-    def values(self) -> Mapping[str, Any]:
-        return self.file.values
-
     def held(self, policy: SandboxPolicy) -> SandboxPolicy:
         """The policy as far as it is allowed; else one under which nothing is changed."""
         if policy.mode not in self.modes:
@@ -113,7 +109,7 @@ class Requirements:
         self, servers: Mapping[str, McpServerConfig]
     ) -> tuple[dict[str, McpServerConfig], tuple[str, ...]]:
         """The servers, those that are not allowed disabled, and a warning for each of these."""
-        allowed: Mapping[str, Any] | None = self.values.get("mcp_servers")
+        allowed: Mapping[str, Any] | None = self.file.values.get("mcp_servers")
         found, notes = dict(servers), list[str]()
         for name, server in servers.items():
             wanted = (allowed or {}).get(name, {}).get("identity")
@@ -135,15 +131,14 @@ def required(layers: Layers) -> tuple[Layers, Requirements]:
     path = layers.system / "requirements.toml"
     text = read_text(path)
     managed = next((layer for layer in layers.layers if layer.name == "managed"), None)
-    if text is None and (managed is None or not managed.values.keys() & _AS_REQUIREMENTS):
+    # These keys of `managed_config.toml` are requirements.
+    if text is None and not (managed and {"sandbox_mode", "approval_policy"} & {*managed.values}):
         return layers, Requirements()
     file = Layer("requirements", {} if text is None else parse_toml(text, path), path, text or "")
     _check(file)
     return _Required(layers, file, managed).result()
 
 
-_AS_REQUIREMENTS: Final = {"sandbox_mode", "approval_policy"}
-"""Keys of `managed_config.toml` that are requirements."""
 _LISTS: Final = (
     ("web_search", "allowed_web_search_modes", "cached", ("disabled",)),
     ("approvals_reviewer", "allowed_approvals_reviewers", "user", ()),
@@ -170,8 +165,7 @@ class _Required:
         self._servers()
         merged = self._layers.merged()
         for key, name, default, always in _LISTS:
-            allowed = self._values.get(name)
-            if allowed is None:
+            if (allowed := self._values.get(name)) is None:
                 continue
             same = () if {*_REVIEWERS}.isdisjoint(allowed) else _REVIEWERS
             allowed = list(dict.fromkeys((*allowed, *same, *always)))
@@ -236,13 +230,11 @@ class _Required:
         self._force(path, **{key: allowed[0]})
 
     def _features(self) -> dict[str, bool]:
-        pins: dict[str, bool] = {}
-        for name, value in self._values.get("features", {}).items():
-            if name in feature_names():
-                pins[name] = value
-            else:
-                text = f"Ignoring unknown `features` requirement `{name}` from {self._file.path}"
-                self._notes.append(text)
+        pins: dict[str, bool] = {**self._values.get("features", {})}
+        for name in sorted(pins.keys() - feature_names()):
+            del pins[name]
+            text = f"Ignoring unknown `features` requirement `{name}` from {self._file.path}"
+            self._notes.append(text)
         # The same one by its old name.
         return {"codex_hooks": pins["hooks"], **pins} if "hooks" in pins else pins
 

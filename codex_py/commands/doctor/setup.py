@@ -52,7 +52,7 @@ def _configuration(config: Config) -> Result:
         "cwd": str(config.cwd),
         "layers, strongest first": list(dict.fromkeys(names)),
         "requirements": str(config.requirements.file.path)
-        if config.requirements.values
+        if config.requirements.file.values
         else "none",
         "model": config.model,
         "model provider": config.model_provider,

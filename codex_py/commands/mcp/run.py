@@ -103,8 +103,7 @@ def configured_server(
 
     Raises:
         UsageError: there is no name, or an option is wrong.
-        ConfigError: the configuration cannot be used, or the administrator does not allow
-            that the server is used.
+        ConfigError: the configuration cannot be used, or a requirement forbids the server.
         CodexError: there is no such server.
     """
     options = parse_name(parser, argv, command)

@@ -33,22 +33,7 @@ from codex_py.version import __version__
 
 _NAME: Final = "codex-py"
 _W3C: Final = TraceContextTextMapPropagator()
-_SECONDS: Final = (
-    0.01,
-    0.02,
-    0.04,
-    0.08,
-    0.16,
-    0.32,
-    0.64,
-    1.28,
-    2.56,
-    5.12,
-    10.24,
-    20.48,
-    40.96,
-    81.92,
-)
+_SECONDS: Final = tuple(0.01 * 2**power for power in range(14))
 _TOKENS: Final = tuple(4**power for power in range(14))
 """Bounds of the buckets, as the conventions have them."""
 _DURATIONS: Final = {
@@ -95,9 +80,8 @@ class Telemetry:
         self.tokens = histogram(
             "gen_ai.client.token.usage", "{token}", explicit_bucket_boundaries_advisory=_TOKENS
         )
-        names = ("traceparent", "tracestate")
-        given = {name: setup.environment.get(name.upper(), "") for name in names}
-        self._outside = _W3C.extract({name: value for name, value in given.items() if value})
+        given = {name: setup.environment.get(name.upper(), "") for name in _W3C.fields}
+        self._outside = _W3C.extract(given)
         self._is_told = False
 
     def for_child(self, setup: SessionSetup) -> Feature:  # noqa: ARG002 - the exporters are shared
@@ -258,11 +242,7 @@ class _ThreadTelemetry:
     async def _counted(
         self, events: AsyncIterator[ResponseEvent], chat: _Operation
     ) -> AsyncIterator[ResponseEvent]:
-        is_first = True
         async for event in events:
-            if is_first:
-                is_first = False
-                chat.span.set_attribute("gen_ai.response.time_to_first_chunk", chat.seconds)
             if isinstance(event, Completed):
                 self._count(event.usage, chat)
             yield event
