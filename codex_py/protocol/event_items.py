@@ -44,6 +44,8 @@ class CommandExecution(_Item):
     duration_ms: int | None = field(default=None, metadata={"json": False})
     was_stopped: bool = field(default=False, metadata={"json": False})
     """It was killed, by the user as a rule."""
+    is_users: bool = field(default=False, metadata={"json": False})
+    """The user ran it, and wants to see what it prints."""
 
 
 @frozen(kw_only=True)

@@ -61,7 +61,9 @@ class UserShell:
         except (OSError, ValueError) as error:
             raise CodexError(f"the command could not be run: {error}", code="shell") from error
         self._running = process
-        item = event_items.CommandExecution(id=id_, command=command, cwd=str(self._cwd))
+        item = event_items.CommandExecution(
+            id=id_, command=command, cwd=str(self._cwd), is_users=True
+        )
         self._sink(events.ItemStarted(item))
         try:
             await process.finished.wait()

@@ -5,9 +5,9 @@ Kept in files by test_looks.py, and drawn by scripts/screens. Questions and list
 
 import asyncio
 import io
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from unittest.mock import patch
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.application.current import set_app
@@ -106,7 +106,7 @@ def thinking(width: int, theme: Theme) -> str:
     shown.tell(TurnStarted(), ReasoningSummaryDelta(thought, 0))
     shown.tell(ReasoningSummaryDelta("**Planning the change**\n\nWhat is **refu", 1))
     heading = shown.transcript.heading
-    now = time.monotonic()
+    now = _NOW
     states = [
         Status(working_since=now - 3.5, heard_at=now, thought=heading),
         Status(working_since=now - 125.5, heard_at=now - 60.5),
@@ -119,13 +119,11 @@ def thinking(width: int, theme: Theme) -> str:
     ]
     for state in states[:3]:
         state.known["turn-usage"] = "12.3k tokens, $0.012"
-    return live(shown, theme) + drawn(
-        [_steady(each.working(theme, width)) for each in states], theme
-    )
+    return live(shown, theme) + drawn(_working(states, width, theme), theme)
 
 
 def retries(width: int, theme: Theme) -> str:
-    now = time.monotonic()
+    now = _NOW
     causes = (
         "unexpected status 500 Internal Server Error: Something went wrong at the provider",
         "unexpected status 429 Too Many Requests: Rate limit reached for gpt-5.5",
@@ -144,13 +142,12 @@ def retries(width: int, theme: Theme) -> str:
     again = "Enter on an empty prompt, or /retry, tries again."
     shown.tell(TurnFailed(ErrorInfo(f"{refused}\n{again}", code="http_401")))
     shown.tell(TurnStarted(), TurnFailed(ErrorInfo("aborted", code="aborted")))
-    rows = [_steady(each.working(theme, width)) for each in states]
-    return drawn(rows, theme) + shown.text
+    return drawn(_working(states, width, theme), theme) + shown.text
 
 
-def _steady(line: Fragments) -> Fragments:
-    """The sign moves with the clock."""
-    return [(style, text.translate(_STILL)) for style, text, *_ in line]
+def _working(states: Sequence[Status], width: int, theme: Theme) -> list[Fragments]:
+    with patch("time.monotonic", lambda: _NOW):
+        return [each.working(theme, width) for each in states]
 
 
 def commands(width: int, theme: Theme) -> str:
@@ -173,7 +170,7 @@ def commands(width: int, theme: Theme) -> str:
         ran("sleep 100", status="failed", exit_code=130, was_stopped=True),
         ran("npm run dev", status="failed", exit_code=None),
     )
-    shown.complete(declined)
+    shown.complete(ran("ls src", aggregated_output="parser.py", is_users=True), declined)
     shown.tell(CallDenied("exec_command", "exec command rejected by user: use make clean"))
     shown.tell(CallDenied("apply_patch", "patches are refused in Plan mode"))
     return shown.text
@@ -199,7 +196,7 @@ def failed(width: int, theme: Theme) -> str:
     return shown.text
 
 
-def patch(width: int, theme: Theme) -> str:
+def patched(width: int, theme: Theme) -> str:
     shown = Shown(width, theme)
     shown.complete(FileChange(id="1", changes=[], status="completed", diff=PATCH))
     return shown.text
@@ -406,7 +403,7 @@ def end_of_turn(width: int, theme: Theme) -> str:
     return shown.text
 
 
-_STILL: Final = str.maketrans(dict.fromkeys("⠋⠙⠸⠴⠦⠇", "⠋"))
+_NOW: Final = 6_000.0
 
 SITUATIONS: Final[Mapping[str, Situation]] = {
     "prompt": prompt,
@@ -416,7 +413,7 @@ SITUATIONS: Final[Mapping[str, Situation]] = {
     "working": working,
     "commands": commands,
     "failed command": failed,
-    "patch of two files": patch,
+    "patch of two files": patched,
     "patches": patches,
     "calls": calls,
     "plans": plans,

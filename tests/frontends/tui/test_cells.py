@@ -296,6 +296,21 @@ def test_a_command_says_where_it_runs_unless_it_is_in_the_sessions_folder() -> N
     assert [line for line in shown.lines if line] == [here, here, there, there]
 
 
+def test_a_command_of_the_users_shows_what_it_prints_also_if_it_only_reads() -> None:
+    shown = Shown()
+    item = CommandExecution(
+        id="1",
+        command="ls",
+        status="completed",
+        exit_code=0,
+        is_users=True,
+        aggregated_output="\n".join(map(str, range(20))),
+    )
+    shown.complete(item)
+    rows = ["0", "1", "… +8 lines (Ctrl-T)", *map(str, range(10, 20))]
+    assert [line.strip(" └") for line in shown.lines] == ["• You ran ls", *rows]
+
+
 def test_a_file_outside_of_the_folder_keeps_its_first_slash() -> None:
     shown = Shown()
     diff = "diff --git a/opt/x b/opt/x\nnew file mode 100644\n--- /dev/null\n+++ b/opt/x\n@@ -0,0 +1 @@\n+1\n"

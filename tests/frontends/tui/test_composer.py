@@ -221,7 +221,7 @@ def test_a_command_of_the_users_own_is_shown_and_told(start: Start, columns: int
         program = begin(start, server, columns=columns)
         program.type("!echo one; exit 3")
         program.press("enter")
-        program.wait_for("Ran echo one")
+        program.wait_for("You ran echo one")
         send(program, "What now?")
         told, asked = prompts(server)
     assert told.startswith(
@@ -239,7 +239,7 @@ def test_escape_stops_a_command_of_the_users_own(start: Start) -> None:
         program.press("enter")
         program.wait_for("begun")
         program.press("esc")
-        program.wait_for("Ran echo begun")
+        program.wait_for("You ran echo begun")
 
 
 def test_what_was_sent_comes_back_in_the_next_session(start: Start, place: Workplace) -> None:

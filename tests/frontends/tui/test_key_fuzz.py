@@ -48,6 +48,11 @@ COMMANDS = [
     "/keymap",
     "/new",
     "/transcript",
+    "/rewind",
+    "/background",
+    "/plan",
+    "/pasted",
+    "/findings",
     "/nonsense",
     "?",
 ]
@@ -85,6 +90,7 @@ class FickleModel:
         self._random = random
         self._calls = 0
         self.is_at_peace = False
+        self.only_asks = False
 
     def answer(self, request: RecordedRequest) -> Script:
         if PING in str(request.body["input"]):
@@ -101,6 +107,8 @@ class FickleModel:
             chunk_each=True,
             delay_s=0.002,
         )
+        if self.only_asks:
+            return asks
         fails = Reply(status=500, body=b'{"error": {"message": "Broken"}}')
         hangs = Reply(events=[ev_created(), Pause()])
         runs = [*ev_function_call(name, "exec_command", {"cmd": "ls"}), ev_completed()]
@@ -116,6 +124,16 @@ def press(program: PtyProgram, key: str) -> None:
 
 def resize(program: PtyProgram, random: random.Random) -> None:
     program.resize(*random.choice(SIZES))
+
+
+def open_question(program: PtyProgram, model: FickleModel) -> None:
+    """Wait for a question, for as long as one may take to come up: it has the keyboard then."""
+    model.only_asks = True
+    for _ in range(20):
+        program.read_for(0.2)
+        if "Would you like" in program.text:
+            break
+    model.only_asks = False
 
 
 @contextmanager
@@ -163,9 +181,12 @@ def test_a_typed_word_is_neither_lost_nor_taken_for_an_answer(
     chance = random.Random(seed)
     words: list[str] = []
     with fuzzed(start, seed) as (program, server, model):
+        program.type("Begin.\r")
+        open_question(program, model)
+        assert "Would you like" in program.text
         pressed = 0
         while pressed < ALL_KEYS:
-            kind = chance.random()
+            kind, text = chance.random(), ""
             if kind < 0.8:
                 words.append(f"{chance.choice(FIRST_LETTERS)}{len(words):03}z")
                 text = words[-1] + chance.choice([" ", " ", "\r"])
@@ -176,10 +197,12 @@ def test_a_typed_word_is_neither_lost_nor_taken_for_an_answer(
                 pressed += 1
                 if key == "esc":
                     # With a letter close behind it, it is Alt and that letter.
-                    program.read_for(0.15)
+                    program.read_for(0.6)
             else:
                 resize(program, chance)
-            if chance.random() < 0.3:
+            if text.endswith("\r") and chance.random() < 0.2:
+                open_question(program, model)
+            elif chance.random() < 0.3:
                 program.read_for(chance.choice([0.005, 0.02, 0.1]))
         assert_answers(program, model)
         told = " ".join(str(request.body["input"]) for request in server.requests)

@@ -53,9 +53,12 @@ def command_cell(item: CommandExecution, theme: Theme) -> RenderableType:
         tail.append(" · ", "quiet").append(what, "error")
     if item.duration_ms is not None:
         tail.append(f" · {took(item.duration_ms)}", "quiet")
-    parts: list[RenderableType] = [Tailed(_head("Ran", item, theme), tail)]
+    parts: list[RenderableType] = [
+        Tailed(_head("You ran" if item.is_users else "Ran", item, theme), tail)
+    ]
     if printed := item.aggregated_output.strip("\n"):
-        last, style = (_FAILED_TAIL, "text") if failed else (_OUTPUT_TAIL, "quiet")
+        wanted = failed or item.is_users
+        last, style = (_FAILED_TAIL, "text") if wanted else (_OUTPUT_TAIL, "quiet")
         head = _OUTPUT_HEAD if theme.folds else WHOLE
         parts.append(below(output(printed, head=head, tail=last, style=style)))
     return marked(*parts, style="error" if failed else "ok")
@@ -90,7 +93,8 @@ def background_cell(
 def explored(item: CommandExecution, own_shell: str = "") -> list[tuple[str, str]]:
     """The reads of a command that has only looked at files: `("Read", "setup.py")`. Empty for others."""
     script = script_of(item.command, own_shell)
-    if item.status != "completed" or item.exit_code != 0 or len(script) > _MOST_READ:
+    is_ended = item.status == "completed" and item.exit_code == 0
+    if not is_ended or item.is_users or len(script) > _MOST_READ:
         return []
     if not is_known_safe(("bash", "-c", script)):
         # It may do more than look.
