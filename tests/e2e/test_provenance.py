@@ -189,6 +189,18 @@ def test_moved_files_keep_their_lines(place: Workplace):
     assert by_line["    step_4 = prepare_the_number(4, of_all=things)"] == f"{session} 1 patch"
 
 
+def test_a_renamed_file_keeps_a_short_line(place: Workplace):
+    write(place, "b.py", LONG)
+    session = turn(place, append("b.py", LONG.splitlines()[5], "    short = 7"))
+    commit(place)
+    git(place, "mv", "b.py", "c.py")
+    wanted = ("    short = 7", f"{session} 1 patch")
+    assert [each for each in blame(place, "c.py") if each[1]] == [wanted]
+    two = turn(place, append("c.py", LONG.splitlines()[9], "    other = 8"))
+    other = ("    other = 8", f"{two} 1 patch")
+    assert [each for each in blame(place, "c.py") if each[1]] == [wanted, other]
+
+
 def test_a_copy_by_a_person_is_the_persons(place: Workplace):
     turn(place, add("b.py", LONG))
     write(place, "copy.py", LONG)
@@ -272,6 +284,50 @@ def test_what_git_brings_in_a_turn_is_not_the_turns(place: Workplace):
         # Whoever switched the branch may have changed the file.
         assert blame(place, "other.py") == [*whose(LONG), ("# of_the_turn", f"{session} 1 unsure")]
         git(place, "checkout", "-q", "other.py")
+
+
+def test_what_is_in_doubt_is_marked_and_in_no_record(place: Workplace):
+    # Before the first command, nobody looks who else edits a patched file.
+    turn(place, APPEND, "echo '# in_doubt' >> a.py")
+    out = run(place, "blame-agent", "a.py")[1]
+    assert [line[:2] for line in out.splitlines()[-2:]] == ["1 ", "1?"]
+    commit(place)
+    assert [*note(place)[0]["a.py"].values()] == [[3, 4]]
+
+
+def test_a_session_that_was_deleted_is_named_by_its_id(place: Workplace):
+    session = turn(place, APPEND)
+    assert run(place, "delete", session, "--force")[0] == 0
+    found = json.loads(run(place, "blame-agent", "a.py", "--json")[1])["turns"]
+    assert [(each["session"], each["model"], each["prompt"]) for each in found] == [
+        (session, None, "")
+    ]
+
+
+def test_without_undo_nothing_is_known(place: Workplace):
+    turn(place, APPEND, args=("-c", "features.undo=false", "go"))
+    assert blame(place) == whose(FIRST + AGENT)
+
+
+def test_a_submodule_is_a_repository_of_its_own(place: Workplace, tmp_path: Path):
+    source = Workplace(place.home, tmp_path / "source")
+    source.cwd.mkdir()
+    write(source, "s.py", FIRST)
+    git(source, "init", "-qb", "main")
+    commit(source)
+    git(place, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(source.cwd), "sub")
+    commit(place)
+    session = turn(place, append("sub/s.py", "    return value + 1", AGENT), APPEND)
+    assert run(place, "blame-agent", "sub")[0::2] == (
+        1,
+        "Error: cannot read 'sub': it is a folder\n",
+    )
+    assert blame(place, "sub/s.py") == [*whose(FIRST), *whose(AGENT, f"{session} 1 patch")]
+    inner = Workplace(place.home, place.cwd / "sub")
+    commit(inner)
+    commit(place)
+    assert list(note(inner)[0]) == ["s.py"]
+    assert list(note(place)[0]) == ["a.py"]
 
 
 def test_a_formatter_that_rewrites_all(place: Workplace):

@@ -7,7 +7,7 @@ those that somebody moved to another file, are found again by their text, if eno
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import groupby
 from math import inf
@@ -81,9 +81,13 @@ class History:
         self._pieces: list[_Piece] = []
         self._alive: dict[str, set[Mark]] = {}
 
-    def add(self, number: int, steps: Sequence[FileStep], since: int) -> None:
-        """Add an entry of the journal, after all earlier ones. `since`: the number of its first part: the old versions
-        are from before that, and what parts wrote is theirs."""
+    def add(self, number: int, steps: Sequence[FileStep], since: int, until: int) -> None:
+        """Add an entry of the journal, after all earlier ones.
+
+        Args:
+            since: the number of its first part: old versions are from before that, and what parts wrote is theirs.
+            until: what the parts before this number have found is not the entry's.
+        """
         removed: dict[bytes, list[Mark]] = defaultdict(list)
         found: list[tuple[FileStep, _Version, list[int]]] = []
         for step in steps:
@@ -102,16 +106,23 @@ class History:
                 marks.append(mark)
             by_parts = self._version(step.path, new, inf, number).marks if since < number else ()
             for index, (piece, first) in enumerate(by_parts):
-                since_then = self._pieces[piece].number if piece >= 0 else first
-                if marks[index] is None and (since_then >= since) == (piece >= 0):
+                is_part = piece >= 0 and self._pieces[piece].number >= since
+                if marks[index] is None and (is_part or (piece < 0 and first < until)):
                     marks[index] = piece, first
             whole = list(self._claimed(number, step, marks))
             self._versions.setdefault(step.path, []).append(_Version(number, new, whole))
 
     def unknown(self, path: str, lines: list[bytes]) -> set[bytes]:
-        """Lines that may have come from another file."""
+        """The lines that nobody is known to have written."""
         marks = self._version(path, lines, inf, inf).marks
         return {line for line, (n, _) in zip(lines, marks, strict=True) if n < 0}
+
+    def is_source(self, step: FileStep, unknown: set[bytes]) -> bool:
+        """True if these lines of a file may have come from what was done to another one."""
+        new = unknown.intersection(step.new or ())
+        is_piece = sum(map(_weight, new.difference(step.old or ()))) >= _FOUND[1]
+        is_half = 2 * len(new) >= len(unknown) > 0
+        return is_piece or (is_half and self._current(step.path) is None)
 
     def authors(self, path: str, lines: list[bytes], until: float = inf) -> list[Author | None]:
         """Who wrote each line; None is nobody that is known. `until`: when the lines were there, at the latest."""
@@ -229,11 +240,6 @@ class History:
         began = int(author.began)  # as git keeps times
         found = (lines[line] for time, lines in self._in_commits(path) if time < began)
         return max(found, default=0) > (step.old or []).count(line)
-
-
-def is_a_piece(lines: Iterable[bytes]) -> bool:
-    """True if these lines are enough to be found again in another file."""
-    return sum(map(_weight, lines)) >= _FOUND[1]
 
 
 def _weight(line: bytes) -> int:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from codex_py.commands.provenance.lines import Author, FileStep, History, as_lines, is_a_piece
+from codex_py.commands.provenance.lines import Author, FileStep, History, as_lines
 from codex_py.config.config import Config
 from codex_py.config.paths import project_root
 from codex_py.errors import SessionError, UsageError
@@ -67,7 +67,9 @@ class Repository:
         """The commit whose files are the current ones; None for the work tree."""
         listed = self.git.output(root, "worktree", "list", "--porcelain").splitlines()
         trees = [line[9:] for line in listed if line.startswith("worktree ")]
-        self._roots = [f"{os.path.realpath(path)}/" for path in (root, *trees)]
+        roots = {f"{os.path.realpath(path)}/" for path in (root, *trees)}
+        # The innermost first.
+        self._roots = sorted(roots, key=len, reverse=True)
         self._entries = Entries(Journal(self.home, root))
         self._known = {entry.number: entry for entry in self._entries.known}
         turns = [entry for entry in self._entries.known if entry.turn]
@@ -75,6 +77,8 @@ class Repository:
         # For the time of one command.
         self._meta, self._in_commits = cache(self._read_meta), cache(self._read_commits)
         self._has_commit = cache(self._looked_up)
+        in_force = [each for each in self._entries.in_force if each.state == State.COMMITTED]
+        self._done = [(entry, self._paths(entry)) for entry in reversed(in_force)]
 
     def commit(self, name: str) -> str:
         """The id of a commit. Raises a `UsageError` if there is none."""
@@ -155,40 +159,28 @@ class Repository:
         """The history of files with these lines now, and of those that their lines may have come from."""
         paths, damaged = {*wanted}, set[int](self._entries.damaged)
         while True:
-            history, seen = History(cache(self._current), self._in_commits), set[str]()
-            for entry in reversed(self._entries.in_force):
-                names = self._paths(entry)
-                seen.update(names)
-                if entry.state == State.COMMITTED and not paths.isdisjoint(names):
+            history, further = History(cache(self._current), self._in_commits), set[str]()
+            for entry, names in self._done:
+                if not paths.isdisjoint(names):
                     history.add(entry.number, *self._steps(entry, names, damaged))
-            unknown = {
-                each for path, lines in wanted.items() for each in history.unknown(path, lines)
-            }
-            further = set[str]()
-            for entry in self._entries.in_force:
-                names = self._paths(entry)
-                if entry.turn and unknown and not paths.issuperset({*names, ""}):
-                    steps, _ = self._steps(entry, names, damaged)
-                    further.update(
-                        step.path
-                        for step in steps
-                        if is_a_piece(
-                            unknown.intersection(step.new or ()).difference(step.old or ())
-                        )
-                    )
+            unknown = [history.unknown(*each) for each in wanted.items()]
+            for entry, names in self._done:
+                if any(unknown) and not paths.issuperset({*names, ""}):
+                    steps, *_ = self._steps(entry, names, damaged)
+                    for step in steps:
+                        if any(history.is_source(step, each) for each in unknown):
+                            further.add(step.path)
             if further <= paths:
                 break
             paths |= further
-        if damaged:
-            tell(
-                f"Of the journal, {len(damaged)} entries are damaged: what they wrote is not known."
-            )
+        if count := len(damaged):
+            tell(f"Of the journal, {count} entries are damaged: what they wrote is not known.")
         return history
 
     def _steps(
         self, entry: Entry, names: Sequence[str], damaged: set[int]
-    ) -> tuple[list[FileStep], int]:
-        """What an entry did to files, and the number of its first part."""
+    ) -> tuple[list[FileStep], int, int]:
+        """What an entry did to files, and the arguments of `History.add` that go with it."""
         try:
             changes = self._entries.journal.read(entry.number).changes
         except DamagedEntry:
@@ -209,7 +201,10 @@ class Repository:
                 whole = self._whole(entry)
                 author = _author(entry, whole, parts, change.path, change.location)
                 steps.append(FileStep(name, before, after, author))
-        return steps, min((part.number for part in parts if part), default=entry.number)
+        since = min((part.number for part in parts if part), default=entry.number)
+        # Between a patch and the first copy of the work tree, somebody else may have edited a file.
+        is_early = any(entry.turn and (not part or part.time < entry.turn.began) for part in parts)
+        return steps, since, entry.number if is_early else since
 
     def _whole(self, entry: Entry) -> Entry | None:
         """The entry of the turn."""
@@ -217,7 +212,7 @@ class Repository:
 
     def _paths(self, entry: Entry) -> list[str]:
         """The path of each change from the root of the repository; empty for those that are elsewhere."""
-        roots, whole = list(self._roots), self._whole(entry)
+        roots, whole = [*self._roots], self._whole(entry)
         if whole and whole.turn and (meta := self._meta(whole.turn.thread_id)):
             # A work tree that was removed, or moved, if it was one of this repository.
             commit = meta.git.get("commit_hash")
@@ -242,8 +237,8 @@ def _author(
         return None
     if entry is not whole:
         return Author(turn.thread_id, turn.number, "patch", entry.time, entry.time)
-    # Between a patch and the first copy of the work tree, somebody else may have edited the file.
-    doubts = turn.is_cut_off or path in turn.unsure
+    # What was moved out of files that others changed looks new.
+    doubts = turn.is_cut_off or path in turn.unsure or bool(turn.of_others)
     for part in parts:
         is_early = part is not None and part.time < turn.began
         doubts |= part is None or (is_early and location in {c.location for c in part.changes})
