@@ -48,7 +48,7 @@ class Line(NamedTuple):
     """The bytes of the payload, if it is an item and they can be kept."""
     place: Place | None = None
     timestamp: str = ""
-    """As it stands there; empty if the line is not in the usual form."""
+    """As it stands there; empty for a line that nobody reads."""
 
 
 class ThreadLines:
@@ -198,7 +198,8 @@ def _parse(raw: bytes, events: Collection[bytes] | None) -> Line:
         match fields := _DECODER.decode(raw.decode()):
             case {"type": str(kind), "payload": {**payload}}:
                 ordinal = fields.get("ordinal")
-                return Line(kind, payload, ordinal if isinstance(ordinal, int) else None, None)
+                number = ordinal if isinstance(ordinal, int) else None
+                return Line(kind, payload, number, None, None, str(fields.get("timestamp")))
             case _:
                 raise ValueError("no type or no payload")
     time, number, *place, kind, event = head.groups()

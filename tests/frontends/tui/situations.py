@@ -16,10 +16,12 @@ from prompt_toolkit.input import DummyInput
 from prompt_toolkit.output.vt100 import Vt100_Output
 from rich.text import Text
 
+from codex_py.config.config import load_config
 from codex_py.frontends.tui.agents import AgentNews, working_rows
 from codex_py.frontends.tui.cells.item import user_cell
 from codex_py.frontends.tui.cells.patch import diff_cells
 from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.keymap import Keymap
 from codex_py.frontends.tui.keys import SHORTCUTS
 from codex_py.frontends.tui.overlay import Overlay, Pages, table
 from codex_py.frontends.tui.reading import conversation_pages
@@ -352,13 +354,15 @@ def overlay(width: int, theme: Theme) -> str:
             panel.search(searched)
         return panel.text()
 
+    named = Keymap(load_config(cwd="/", environment={"HOME": "/"}, ignore_user_config=True)).named
+    keys = [(named(keys), told) for keys, told in SHORTCUTS]
     output = Vt100_Output(io.StringIO(), lambda: Size(rows=ROWS, columns=width))
     with set_app(Application[None](input=DummyInput(), output=output)):
         rows = [
             asyncio.run(each)
             for each in (
                 shown(conversation, Status(), "parser"),
-                shown(table("Keys", SHORTCUTS), Status()),
+                shown(table("Keys", keys), Status()),
                 shown(diff, Status()),
                 shown(paste, question),
             )

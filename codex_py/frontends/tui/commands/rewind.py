@@ -185,4 +185,4 @@ def _take_back(context: CommandContext, session: Session, place: _Place) -> None
 
 
 _HELP = "go back to an earlier prompt, with or without files (Esc Esc)"
-REWIND = [Command("rewind", _HELP, _rewind, while_working=False, aliases=("back",))]
+REWIND = [Command("rewind", _HELP, _rewind, while_working=False)]
