@@ -74,10 +74,12 @@ class Renderer:
 
     def _ansi(self, row: _Row, width: int, *, is_joined: bool) -> str:
         """`is_joined`: the cursor may stand behind the last column, where the row before has left it."""
+        # The blanks at the end of a row that the next one goes on with are in the midst of a line.
+        goes_on = any(segment.control for segment in row)
         row = [segment for segment in row if not segment.control]
-        ground = self._ground(row, width)
+        ground = None if goes_on else self._ground(row, width)
         last = len(row) - 1
-        while (
+        while not goes_on and (
             last >= 0 and not row[last].text.rstrip(" ") and (not ground or _has_ground(row[last]))
         ):
             last -= 1
@@ -89,7 +91,7 @@ class Renderer:
                 parts.append(fill)
                 fill = ""
             # Blanks at the end of a row are a nuisance to whoever copies it.
-            text = segment.text.rstrip(" ") if n == last else segment.text
+            text = segment.text.rstrip(" ") if n == last and not goes_on else segment.text
             parts.append(self._styled(text, segment.style))
         return "".join((*parts, fill))
 

@@ -4,6 +4,7 @@ import re
 import time
 from itertools import product
 
+import pyte
 import pytest
 from prompt_toolkit.utils import get_cwidth
 
@@ -136,3 +137,14 @@ def test_a_dumb_terminal_gets_no_sequences_and_no_color_no_colours() -> None:
     assert "\x1b" not in dumb.text
     assert set(re.findall(r"\x1b\[[0-9;]*m", gray.text)) <= {"\x1b[0m", "\x1b[1m", "\x1b[2m"}
     assert "\x1b[1m" in gray.text
+
+
+@pytest.mark.parametrize("theme", [Theme(background="dark"), Theme(), Theme(color=False)])
+def test_no_blank_of_a_long_line_of_code_is_lost_where_the_terminal_wraps_it(theme: Theme) -> None:
+    code = 'for f in *.py; do echo "$f" && ruff check --fix "$f" | grep -v passed; done  # all'
+    for width in range(30, 60):
+        shown = Shown(width, theme)
+        shown.answer(f"```sh\n{code}\n```\n")
+        screen = pyte.Screen(width, 10)
+        pyte.Stream(screen).feed(shown.text.replace("\n", "\r\n"))
+        assert code in "".join(screen.display)
