@@ -82,7 +82,12 @@ class Denials:
         if not self.rules.denies:
             return False
         path = os.path.normpath(path)
-        if any(map(self._is_named, {path, os.path.realpath(path)})):
+        try:
+            names = {path, os.path.realpath(path)}
+        except OSError:
+            # A command has just replaced a link by a file.
+            return True
+        if any(map(self._is_named, names)):
             return True
         if found is None:
             try:
@@ -111,10 +116,11 @@ class Denials:
     def _now(self, roots: list[str]) -> Denied:
         found: dict[str, os.stat_result] = {}
         links, absent, pinned = dict[str, str](), list[str](), list[str]()
+        # A link on the way stays, too.
+        above = {folder for denied in self.rules.denied for folder in denied.parents}
+        links |= {_entry(folder): "/" for folder in above if folder.is_symlink()}
         for denied in self.rules.denied:
             pinned.append(path := _entry(denied))
-            # A link on the way stays, too.
-            links |= {_entry(each): "/" for each in denied.parents if each.is_symlink()}
             if not self._add(path, "", found, links) and os.path.isdir(os.path.dirname(path)):  # noqa: PTH112, PTH120
                 absent.append(path)
         for top, patterns in self._tops():
@@ -126,7 +132,7 @@ class Denials:
         opened = [path for path in self._opened() if os.path.lexists(path)]
         self._add_other_names(found, opened, roots)
         hidden = _outermost(found, opened)
-        pinned += links.values()
+        pinned = list({os.path.dirname(p): p for p in (*pinned, *links.values())}.values())  # noqa: PTH120
         paths = (hidden, opened, links, absent, pinned)
         return Denied(*(tuple(map(Path, sorted(each, key=_depth))) for each in paths))
 
@@ -298,10 +304,12 @@ class Denials:
         """The entries below denied ones that are open."""
         found: list[str] = []
         for path, access in self.rules.entries:
+            if access == "deny":
+                continue
             real = os.path.realpath(path)
             above = (self._entries.get(str(folder)) for folder in Path(real).parents)
             nearest = next((each for each in above if each is not None), None)
-            if access != "deny" and nearest == "deny" and not self._is_named(real):
+            if nearest == "deny" and not self._is_named(real):
                 found.append(real)
         return found
 

@@ -11,6 +11,7 @@ from codex_py.protocol.approval import DEFAULT_LIMITS, SandboxLimits, SandboxPol
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.backends.linux import BubblewrapBackend, LauncherBackend
 from codex_py.sandbox.backends.seatbelt import SeatbeltBackend
+from codex_py.sandbox.child import landlock
 from codex_py.sandbox.layout import (
     Layout,
     Roots,
@@ -30,7 +31,6 @@ _NO_ROOTS = Roots()
 _DEATH_S = 1.0
 """How long a process namespace may take to end. It takes some 20 ms."""
 _HIDES = {"namespaces", "bwrap", "views", "seatbelt"}
-"""Backends that can keep a file in a writable folder from being read."""
 _ACCEPT = "`--allow-unenforced permissions.filesystem`"
 _NEEDS_PLACEHOLDERS = {"namespaces", "bwrap", "views"}
 """Backends that mount over protected names, which must exist for that. A profile of macOS denies the names
@@ -93,7 +93,7 @@ class PlatformSandbox:
         roots = self._roots[policy]
         if self._backend is None:
             self._backend = self._working_backend(roots)
-        is_weak = rules.denies and self._backend.name not in _HIDES
+        is_weak = rules.denies and not _hides(self._backend.name)
         if is_weak and rules.may_be_unenforced and is_free:
             return argv
         if is_weak and not rules.may_be_unenforced:
@@ -172,6 +172,13 @@ class PlatformSandbox:
                 " only `-s danger-full-access` would run them"
             )
         return ToolError(self.unavailable, code="SandboxUnavailable")
+
+
+def _hides(backend: str) -> bool:
+    """Whether it can keep a file in a writable folder from being read."""
+    # In a view alone, the other processes of the machine lead to the file: /proc/PID/root.
+    is_alone = backend == "views" and landlock.version() < landlock.REFER_SINCE
+    return backend in _HIDES and not is_alone
 
 
 def platform_backends(search_path: str, limits: SandboxLimits = DEFAULT_LIMITS) -> list[Backend]:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -274,6 +275,33 @@ def test_another_name_outside_of_the_workspace_refuses_the_command(cwd: Path) ->
     policy = denying(_denied("dir/secret.key")(cwd), cwd)
     with pytest.raises(ToolError, match=r"dir/secret.key is denied, and has another name"):
         PlatformSandbox(os.environ, backends=HIDING).command(["true"], policy, cwd)
+
+
+_WITHOUT_LANDLOCK = """
+import os, struct
+from pathlib import Path
+from codex_py.errors import ToolError
+from codex_py.protocol.approval import DEFAULT_LIMITS, SandboxPolicy
+from codex_py.protocol.file_rules import FileRules
+from codex_py.sandbox.backends.linux import LauncherBackend
+from codex_py.sandbox.child import kernel
+from codex_py.sandbox.choice import PlatformSandbox
+steps = (0x20, 0, 0, 0), (0x15, 0, 1, 444), (6, 0, 0, 0x50026), (6, 0, 0, 0x7FFF0000)
+kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+kernel.set_filter(b"".join(struct.pack("=HBBI", *step) for step in steps))
+sandbox = PlatformSandbox(os.environ, backends=[LauncherBackend("views", DEFAULT_LIMITS)])
+try:
+    sandbox.command(["true"], SandboxPolicy(files=FileRules(((Path("/x"), "deny"),))), Path("/"))
+except ToolError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(not any(b.name == "views" for b in BACKENDS), reason="needs views")
+def test_a_view_hides_nothing_where_other_processes_show_the_machine() -> None:
+    argv = [sys.executable, "-c", _WITHOUT_LANDLOCK]
+    done = subprocess.run(argv, capture_output=True, encoding="utf-8", check=True)
+    assert "'views' cannot keep commands from reading what is denied" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ _BIND_TCP, _CONNECT_TCP = 1, 2
 _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
 
 # Each came with a version of the interface.
-_REFER_SINCE, TRUNCATE_SINCE, _NETWORK_SINCE, _IOCTL_SINCE, _SCOPES_SINCE = 2, 3, 4, 5, 6
+REFER_SINCE, TRUNCATE_SINCE, _NETWORK_SINCE, _IOCTL_SINCE, _SCOPES_SINCE = 2, 3, 4, 5, 6
 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 """Those of /dev that every command may read and write."""
@@ -60,7 +60,7 @@ def restrict(
     """
     abi = version()
     handled = _WRITE_FILE | _READ_FILE | _CHANGE_FOLDER
-    handled |= _REFER if abi >= _REFER_SINCE else 0
+    handled |= _REFER if abi >= REFER_SINCE else 0
     handled |= _TRUNCATE if abi >= TRUNCATE_SINCE else 0
     handled |= _IOCTL_DEV if abi >= _IOCTL_SINCE else 0
     ruleset = _ruleset(abi, handled, offline=offline)
@@ -88,7 +88,7 @@ def restrict_beyond_view(writable: list[str]) -> None:
     pipes version 2: before that, Landlock forbids all moves from one folder to another.
     """
     abi = version()
-    handled = _WRITE_FILE | _REFER if abi >= _REFER_SINCE else 0
+    handled = _WRITE_FILE | _REFER if abi >= REFER_SINCE else 0
     if not handled:
         return
     ruleset = _ruleset(abi, handled, offline=False)
