@@ -153,6 +153,7 @@ class Denials:
                 return True
             # A link whose name matches must not hide a folder of the system.
             if top and not stat.S_ISREG(status.st_mode) and not path.startswith(f"{top}/"):
+                links.popitem()
                 return True
         found[path] = status
         return True
