@@ -212,12 +212,14 @@ class Repository:
 
     def _paths(self, entry: Entry) -> list[str]:
         """The path of each change from the root of the repository; empty for those that are elsewhere."""
-        roots, whole = [*self._roots], self._whole(entry)
-        if whole and whole.turn and (meta := self._meta(whole.turn.thread_id)):
-            # A work tree that was removed, or moved, if it was one of this repository.
-            commit = meta.git.get("commit_hash")
-            if commit and not Path(meta.cwd).exists() and self._has_commit(commit):
-                roots.append(f"{meta.cwd}/")
+        roots, whole = self._roots, self._whole(entry)
+        # To look for sessions takes time where there are thousands.
+        if whole and whole.turn and not Path(entry.cwd).exists():
+            meta = self._meta(whole.turn.thread_id)
+            commit = meta and meta.git.get("commit_hash")
+            # A work tree of this repository that was removed, or moved.
+            if meta and commit and self._has_commit(commit):
+                roots = [*roots, f"{meta.cwd}/"]
         places = [change.location for change in entry.changes]
         found = [
             next((root for root in roots if place.startswith(root)), place) for place in places
