@@ -21,7 +21,7 @@ _OTHER_ROWS, _LEAST_ROWS = 11, 4
 """Of the screen; and of what is offered, however low that is."""
 _SLOW_S = 0.2
 """After which it is said that something is looked for."""
-_MAX_NAME = 0.6
+_MAX_NAME = 1 / 3
 """Of the width, where there is a note behind the name."""
 _MAX_FILES = 50
 _MISS = 3
