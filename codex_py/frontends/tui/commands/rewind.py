@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from math import inf
 from os.path import relpath
 from pathlib import Path
@@ -34,6 +36,8 @@ from codex_py.streams.terminal import printable, some_of
 Aim: TypeAlias = Literal["both", "conversation", "files", "nothing"]
 _LEAST: Final = 12
 """Columns of a prompt in the list."""
+_NOTE: Final = 36
+"""Columns for what is said of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +49,15 @@ class _Place:
     """The argument of `Session.rollback`; 0 if the conversation cannot go back to it."""
     turns_since: Sequence[Entry]
     """What its turn and later ones changed, the newest first, without contents."""
-    count: str
-    """Of what changed up to the next prompt; empty if nothing did."""
+    changed: Sequence[Entry]
+    """Those up to the next prompt."""
 
-    @property
-    def told(self) -> str:
+    def told(self, count: str) -> str:
         time = datetime.fromtimestamp(self.prompt.time).astimezone() if self.prompt.time else None
         is_today = time is not None and time.date() == datetime.now().astimezone().date()
         shown = "" if time is None else f"{time:%H:%M}" if is_today else f"{time:%b %d %H:%M}"
         state = "" if self.turns else "before the compaction"
-        return " · ".join(filter(None, (shown, self.count, state)))
+        return " · ".join(filter(None, (shown, count, state)))
 
 
 def _places(session: Session, entries: Entries) -> list[_Place]:
@@ -81,7 +84,7 @@ def _places(session: Session, entries: Entries) -> list[_Place]:
         own = [entry for ended, entry in changed if each.time and each.time < ended <= next_time]
         since = [entry for ended, entry in changed if each.time and each.time < ended]
         turns = 0 if each.is_compacted else len(sent) - n
-        places.append(_Place(each, turns, since, counted(_diff(entries, own))))
+        places.append(_Place(each, turns, since, own))
     return places
 
 
@@ -122,12 +125,29 @@ async def _go_back(context: CommandContext, session: Session) -> None:
     if not places:
         surface.hints.show("there is no earlier prompt to go back to")
         return
-    room = surface.screen.width - len("> ") - len("  ")
+    room, counts = max(_LEAST, surface.screen.width - _NOTE), dict[int, str]()
     rows = [
-        Option(fit(printable(p.prompt.text), max(_LEAST, room - len(p.told))), p, note=p.told)
-        for p in places
+        Option(
+            fit(printable(p.prompt.text), room), p, note=lambda n=n, p=p: p.told(counts.get(n, ""))
+        )
+        for n, p in enumerate(places)
     ]
-    place = await surface.panels.show(Picker("Go back to a prompt", rows, selected=len(rows) - 1))
+    picker = Picker("Go back to a prompt", rows, selected=len(rows) - 1)
+    changed = partial(asyncio.get_running_loop().call_soon_threadsafe, surface.screen.changed)
+
+    def count() -> None:
+        for n in reversed(range(len(places))):
+            if not picker.result.done() and places[n].changed:
+                with suppress(CodexError):
+                    counts[n] = counted(_diff(entries, places[n].changed))
+                    changed()
+
+    # A hundred turns take a second.
+    counting = asyncio.ensure_future(asyncio.to_thread(count))
+    try:
+        place = await surface.panels.show(picker)
+    finally:
+        await counting
     if place is None:
         return
     aim = await _aim(context, place, entries)
