@@ -36,6 +36,7 @@ from codex_py.protocol.stream import (
 )
 from codex_py.protocol.tools import ToolCall, ToolOutput, coded_text
 
+_WITHOUT_PAUSE_S = 0.005
 _SERVICE_FAILED = "aborted: the provider failed"
 
 
@@ -305,8 +306,13 @@ class _Response:
         async with asyncio.TaskGroup() as calls:
             try:
                 async with model(prompt) as events:
+                    paused_at = time.monotonic()
                     async for event in events:
                         self._take(event, calls)
+                        # A key that was pressed does not wait until all that has come is shown.
+                        if time.monotonic() - paused_at > _WITHOUT_PAUSE_S:
+                            await asyncio.sleep(0)
+                            paused_at = time.monotonic()
             except ModelError as error:
                 self._failure = error
                 if not error.retryable:

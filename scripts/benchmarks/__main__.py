@@ -17,7 +17,13 @@ from scripts.benchmarks.figures import HEADING, rows
 from scripts.benchmarks.samples import Benchmark, Sample
 from scripts.benchmarks.sandbox import sandbox
 from scripts.benchmarks.server import BenchmarkServer
-from scripts.benchmarks.terminal import terminal, terminal_start
+from scripts.benchmarks.terminal import (
+    terminal,
+    terminal_keys,
+    terminal_start,
+    terminal_turns,
+    terminal_waits,
+)
 from scripts.benchmarks.undo import undo
 from scripts.benchmarks.wires import wires
 
@@ -46,6 +52,9 @@ _BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "sandbox": (sandbox, 20),
     "terminal": (terminal, 3),
     "terminal-start": (terminal_start, 10),
+    "terminal-keys": (terminal_keys, 3),
+    "terminal-waits": (terminal_waits, 3),
+    "terminal-turns": (terminal_turns, 1),
     "patch": (patches.patch, 5),
     "patch-worst": (patches.worst, 5),
 }

@@ -76,8 +76,16 @@ FIGURES = {
         Figure(name="batch", what="200 tasks, 4 at a time", unit="s"),
         Figure(name="batch, CPU", what="of as many `exec`", at_most=1.1),
         Figure(name="batch, memory", what="peak memory of the driver", unit="MB", at_most=60),
-        Figure(name="terminal", what="CPU, 100 kB in a terminal", unit="s", of_peer=1.0),
-        Figure(name="terminal start", what="start to first prompt", unit="ms", at_most=250),
+        Figure(name="terminal", what="CPU, 100 kB in a terminal", unit="s", of_peer=0.15),
+        Figure(name="terminal start", what="start to first frame", unit="ms", at_most=150),
+        Figure(name="keys", what="a key shown, 500 deltas a second", unit="ms", at_most=8),
+        Figure(name="keys, p99", what="99 of 100 of them", unit="ms", at_most=16),
+        Figure(name="idle", what="wakeups in 10 s", at_most=0),
+        Figure(name="waiting", what="10 s for the model, written", unit="kB", at_most=3),
+        Figure(name="waiting, CPU", what="processor time of it", unit="s", at_most=0.03),
+        Figure(name="turns", what="last of 300 turns over first", at_most=1.3),
+        Figure(name="turns, each", what="Enter to the answer, last turns", unit="ms"),
+        Figure(name="turns, memory", what="more than after 30 of them", unit="MB", at_most=20),
         Figure(name="version", what="--version", unit="ms", at_most=40),
         *(
             Figure(

@@ -1,16 +1,20 @@
-"""A conversation in a terminal: a prompt is typed, and a long answer streams in."""
+"""A conversation in a terminal: how soon it can begin, and what it takes to write, to wait and to go on for long."""
 
 import os
 import select
 import signal
+import statistics
 import struct
 import subprocess
 import termios
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from fcntl import ioctl
+from functools import partial
+from itertools import count
+from pathlib import Path
 
 from codex_py.testing import (
     Pause,
@@ -36,6 +40,12 @@ _MODEL = "mock-model"
 """Stands in the last line as soon as something can be typed. Of one that Codex knows it would say first that
 there is a better one."""
 _ROWS, _COLUMNS = 40, 120
+_TYPED = [chr(code) for code in range(0x430, 0x4A0) if chr(code).isalpha()]
+"""Keys that no text of the program has, one after the other."""
+_KEY_S = 0.07
+_WAIT_S = 10.0
+_SETTLED_S = 3.0
+_TURNS, _SOME = 300, 30
 _QUIET_S = 0.7
 _DEADLINE_S = 90.0
 
@@ -75,13 +85,13 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def terminal(server: BenchmarkServer, agent: Agent) -> Sample:
-    with _trusted_place(server) as place:
+    with _trusted_place(server, _conversation) as place:
         return {"terminal": _cpu_s(agent, place)}
 
 
 def terminal_start(server: BenchmarkServer, agent: Agent) -> Sample:
-    """From the start of the program until something can be typed into."""
-    with _trusted_place(server) as place:
+    """From the start of the program until its first frame."""
+    with _trusted_place(server, _conversation) as place:
         started_s = time.monotonic()
         with _in_terminal(agent, place) as (_, master):
             _read_until(master, _COMPOSER, started_s + _DEADLINE_S, quiet_s=0)
@@ -89,9 +99,95 @@ def terminal_start(server: BenchmarkServer, agent: Agent) -> Sample:
     return {"terminal start": (shown_s - started_s) * 1_000}
 
 
+def terminal_keys(server: BenchmarkServer, agent: Agent) -> Sample:
+    """From a key to its letter on the screen, while the answer streams in."""
+    with _trusted_place(server, _conversation) as place, _in_terminal(agent, place) as running:
+        _, master = running
+        _read_until(master, _MODEL.encode(), time.monotonic() + _DEADLINE_S)
+        _send_prompt(master)
+        _read_until(master, b"loader", time.monotonic() + _DEADLINE_S, quiet_s=0)
+        taken = sorted(_echo_s(master, key) * 1_000 for key in _TYPED)
+    return {"keys": statistics.median(taken), "keys, p99": taken[int(len(taken) * 0.99)]}
+
+
+def _echo_s(master: int, key: str) -> float:
+    pressed_s = time.monotonic()
+    os.write(master, key.encode())
+    _read_until(master, key.encode(), pressed_s + _DEADLINE_S, quiet_s=0)
+    shown_s = time.monotonic()
+    while (left_s := pressed_s + _KEY_S - time.monotonic()) > 0:
+        _read(master, left_s)
+    return shown_s - pressed_s
+
+
+def terminal_waits(server: BenchmarkServer, agent: Agent) -> Sample:
+    """Ten seconds without anything to do, and ten in which the model says nothing."""
+    with _trusted_place(server, _silence) as place, _in_terminal(agent, place) as running:
+        process, master = running
+        deadline = time.monotonic() + _DEADLINE_S
+        _read_until(master, _MODEL.encode(), deadline)
+        _read_for(master, _SETTLED_S)
+        switches = _voluntary_switches(process.pid)
+        _read_for(master, _WAIT_S)
+        switches = _voluntary_switches(process.pid) - switches
+        _send_prompt(master)
+        _read_for(master, _SETTLED_S)
+        cpu_s = _own_cpu_s(process.pid)
+        written = _read_for(master, _WAIT_S)
+        cpu_s = _own_cpu_s(process.pid) - cpu_s
+    return {"idle": switches, "waiting": written / 1_000, "waiting, CPU": cpu_s}
+
+
+def terminal_turns(server: BenchmarkServer, agent: Agent) -> Sample:
+    """Many short turns of one conversation: the last ones over the first ones, in time and memory."""
+    taken: list[float] = []
+    with _trusted_place(server, _short_turns) as place, _in_terminal(agent, place) as running:
+        process, master = running
+        _read_until(master, _MODEL.encode(), time.monotonic() + _DEADLINE_S)
+        memory = 0
+        for turn in range(_TURNS):
+            begun_s = time.monotonic()
+            os.write(master, b"go")
+            _read_until(master, b"go", begun_s + _DEADLINE_S, quiet_s=0.03)
+            begun_s = time.monotonic()
+            os.write(master, b"\r")
+            _read_until(master, b"Done-%d." % turn, begun_s + _DEADLINE_S, quiet_s=0)
+            taken.append(time.monotonic() - begun_s)
+            _read_for(master, 0.1)
+            if turn == _SOME:
+                memory = _resident_bytes(process.pid)
+        more = _resident_bytes(process.pid) - memory
+    first, last = statistics.median(taken[1:_SOME]), statistics.median(taken[-_SOME:])
+    return {
+        "turns": last / first,
+        "turns, each": last * 1_000,
+        "turns, memory": more / (1 << 20),
+    }
+
+
+def _voluntary_switches(pid: int) -> int:
+    """How often its threads have waited for something."""
+    return sum(
+        int(line.split()[1])
+        for thread in Path(f"/proc/{pid}/task").iterdir()
+        for line in (thread / "status").read_text(encoding="ascii", errors="replace").splitlines()
+        if line.startswith("voluntary")
+    )
+
+
+def _own_cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _resident_bytes(pid: int) -> int:
+    pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * os.sysconf("SC_PAGESIZE")
+
+
 @contextmanager
-def _trusted_place(server: BenchmarkServer) -> Generator[Place]:
-    with fresh_place(server.play(_conversation)) as place:
+def _trusted_place(server: BenchmarkServer, replies: Callable[[], list[Reply]]) -> Generator[Place]:
+    with fresh_place(server.play(replies)) as place:
         config = place.home / "config.toml"
         text = config.read_text(encoding="utf-8").replace("gpt-5.5", _MODEL)
         text += f'[projects."{place.repository}"]\ntrust_level = "trusted"\n'
@@ -104,9 +200,33 @@ def _conversation() -> list[Reply]:
     return [_answer] * 3  # pyright: ignore[reportReturnType]  # a reply may be a function
 
 
+def _silence() -> list[Reply]:
+    return [_no_answer] * 3  # pyright: ignore[reportReturnType]
+
+
+def _short_turns() -> list[Reply]:
+    turns = count()
+
+    def answer(request: RecordedRequest) -> Reply:
+        text = f"Done-{next(turns)}."
+        return _title(request) or Reply(events=[ev_created(), *ev_message(text), ev_completed()])
+
+    return [answer] * (_TURNS + 3)  # pyright: ignore[reportReturnType]
+
+
+def _title(request: RecordedRequest) -> Reply | None:
+    if "format" not in request.body.get("text", {}):
+        return None
+    return Reply(events=[ev_created(), *ev_message('{"title": "Done"}'), ev_completed()])
+
+
+def _no_answer(request: RecordedRequest) -> Reply:
+    return _title(request) or Reply(events=[ev_created(), Pause()])
+
+
 def _answer(request: RecordedRequest) -> Reply:
-    if "format" in request.body.get("text", {}):
-        return Reply(events=[ev_created(), *ev_message('{"title": "Done"}'), ev_completed()])
+    if (title := _title(request)) is not None:
+        return title
     text = (_SECTION * (_ANSWER_BYTES // len(_SECTION) + 1))[:_ANSWER_BYTES]
     parts: list[Part] = []
     pauses: list[Pause] = []
@@ -134,9 +254,7 @@ def _cpu_s(agent: Agent, place: Place) -> float:
     deadline = time.monotonic() + _DEADLINE_S
     with _in_terminal(agent, place) as (process, master):
         _read_until(master, _MODEL.encode(), deadline)
-        os.write(master, PROMPT.encode())
-        _read_until(master, PROMPT.split()[-1].encode(), deadline)
-        os.write(master, b"\r")
+        _send_prompt(master)
         _read_until(master, _END.encode(), deadline)
         os.write(master, b"\x04")
         while process.returncode is None:
@@ -148,6 +266,13 @@ def _cpu_s(agent: Agent, place: Place) -> float:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"{agent.program} does not end")
         raise RuntimeError(f"{agent.program} ended at once")
+
+
+def _send_prompt(master: int) -> None:
+    deadline = time.monotonic() + _DEADLINE_S
+    os.write(master, PROMPT.encode())
+    _read_until(master, PROMPT.split()[-1].encode(), deadline)
+    os.write(master, b"\r")
 
 
 @contextmanager
@@ -163,10 +288,9 @@ def _in_terminal(agent: Agent, place: Place) -> Generator[tuple[subprocess.Popen
         [str(agent.program), *options],
         cwd=place.repository,
         env=place.environment(TERM="xterm-256color"),
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
+        # As the one that controls its session, as a user's is.
+        preexec_fn=partial(os.login_tty, slave),
+        pass_fds=[slave],
     )
     os.close(slave)
     try:
@@ -188,6 +312,14 @@ def _read_until(master: int, text: bytes, deadline: float, *, quiet_s: float = _
         seen = (seen[-100:] if text not in seen else text) + data
         if time.monotonic() > deadline:
             raise RuntimeError(f"waited for {text!r} in vain; last was {seen[-300:]!r}")
+
+
+def _read_for(master: int, seconds: float) -> int:
+    """Take in what is written within the time; the bytes of it."""
+    written, deadline = 0, time.monotonic() + seconds
+    while (left_s := deadline - time.monotonic()) > 0:
+        written += len(_read(master, left_s))
+    return written
 
 
 def _read(master: int, timeout_s: float) -> bytes:

@@ -1,6 +1,7 @@
 import asyncio
 import json
 import re
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -637,6 +638,29 @@ def test_text_is_passed_on_as_it_arrives() -> None:
         play([OutputTextDelta(0, "he"), OutputTextDelta(0, "llo"), completed()])
     )
     assert conversation.events == [MessageDelta("he"), MessageDelta("llo")]
+
+
+def test_what_comes_all_at_once_does_not_keep_others_waiting() -> None:
+    seen: list[str] = []
+
+    class AtOnce(ScriptedModel):
+        async def _play(self, steps: Sequence[Step]) -> AsyncIterator[ResponseEvent]:
+            for step in steps:
+                assert isinstance(step, ResponseEvent)
+                yield step
+
+    class Slow(FakeConversation):
+        def emit(self, event: Event) -> None:
+            seen.append("shown")
+            asyncio.get_running_loop().call_soon(seen.append, "key")
+            time.sleep(0.01)
+
+    async def run() -> None:
+        steps = [*(OutputTextDelta(0, "x") for _ in range(5)), completed()]
+        await make_turn(Slow(), AtOnce(steps), echo).run()
+
+    asyncio.run(run())
+    assert seen == ["shown", "key"] * 5
 
 
 def test_a_suspended_turn_ends_when_the_other_calls_have_ended() -> None:

@@ -97,6 +97,8 @@ class Screen:
             after_render=self._after_frame,
             # A signal tells of a new size; polling would keep the idle program busy.
             terminal_size_polling_interval=None,
+            # Not even for the answer that streams in does a key wait.
+            max_render_postpone_time=None,
             input=keyboard,
             output=self._output,
         )
