@@ -82,11 +82,12 @@ class LoadedTools:
             limits=config.sandbox_limits,
             problems=setup.backend_problems,
         )
-        self.sandbox = new_sandbox()
+        self.sandbox = new_sandbox(network=setup.network)
         self._hidden = hidden_names(config.shell_environment, setup.environment, names)
         shell = user_shell(setup.environment)
         self._shell = [shell, "-lc" if config.allow_login_shell else "-c"]
-        # With a sandbox of its own: a session that runs no command may do without one.
+        # With a sandbox of its own: a session that runs no command may do without one. Offline, if there is a list of
+        # domains.
         self._profile_sandbox = new_sandbox()
         self._login_shell = self._new_login_shell(setup, shell, names)
         self._confined = 0

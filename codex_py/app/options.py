@@ -17,6 +17,7 @@ from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.settings import Choices
 from codex_py.protocol.stream import ModelClient
+from codex_py.sandbox.network.report import NetworkReport
 
 McpStartupWait: TypeAlias = Callable[
     [Callable[[], Sequence[str]], Awaitable[None]], Awaitable[None]
@@ -125,6 +126,8 @@ class SessionSetup:
     """What a session found out about the backends of the sandbox, for its children; see `PlatformSandbox`."""
     shell_snapshots: dict[Any, Any] = field(default_factory=dict[Any, Any])
     """What a session knows of the user's login shell, for its children; see `LoginShell`."""
+    network: NetworkReport = field(default_factory=NetworkReport)
+    """Of the commands of a session and of its children that may reach some hosts alone."""
     connect: Connect | None = None
     """Makes a client for another provider of the thread. None while there is no thread: factories of features have
     it."""

@@ -17,6 +17,7 @@ _KINDS: Final[dict[approval.ApprovalKind, str]] = {
     "mcp_elicitations": "what tools of MCP servers need a yes or an answer for",
 }
 """How the model is told of each kind of question."""
+_MAX_DOMAINS: Final = 50
 
 
 def environment_context(
@@ -43,11 +44,17 @@ def permissions_instructions(
 ) -> str:
     """The `<permissions instructions>` block: what commands may touch, and when to ask."""
     free = sandbox_policy.network_access or sandbox_policy.mode == "danger-full-access"
-    network = "enabled" if free else "restricted"
+    domains = sandbox_policy.domains if free else None
+    network = "listed" if domains is not None else "enabled" if free else "restricted"
     parts = [
         instruction_text(f"permissions/{sandbox_policy.mode}.md"),
         instruction_text(f"permissions/network-{network}.md"),
     ]
+    if domains is not None:
+        for title, patterns in (("Allowed", domains.allow), ("Denied", domains.deny)):
+            listed = [f"`{pattern}`" for pattern in patterns[:_MAX_DOMAINS]]
+            more = ["…"] if len(patterns) > _MAX_DOMAINS else []
+            parts.append(f"{title} hosts: {', '.join((*listed, *more)) or 'none'}.")
     if sandbox_policy.mode == "workspace-write":
         roots = ", ".join(f"`{root}`" for root in _roots(cwd, sandbox_policy))
         parts.append(f"Writable folders: {roots}.")

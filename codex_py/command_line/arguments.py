@@ -162,6 +162,9 @@ class Arguments:
     deny: Annotated[Sequence[str], option("--deny", action="append")] = ()
     """Paths and patterns that commands and the agent may not read."""
 
+    allow_domain: Annotated[Sequence[str], option("--allow-domain", action="append")] = ()
+    """Patterns of hosts that commands may reach; they reach no others."""
+
     cd: Annotated[str, option("-C", "--cd")] = "."
     add_dir: Annotated[Sequence[str], option("--add-dir", action="append")] = ()
     worktree: Annotated[str | None, option("--worktree", type=_worktree_name)] = None

@@ -121,7 +121,8 @@ def config_sources(arguments: Arguments, environment: Mapping[str, str]) -> dict
 
 
 def _protection(arguments: Arguments) -> dict[str, Any]:
-    found: dict[str, Any] = {"deny": list(arguments.deny)} if arguments.deny else {}
+    given = {"deny": arguments.deny, "allow_domains": arguments.allow_domain}
+    found: dict[str, Any] = {name: list(values) for name, values in given.items() if values}
     return found | ({"secrets": "allow"} if arguments.bypass else {})
 
 

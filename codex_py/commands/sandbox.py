@@ -19,11 +19,12 @@ from codex_py.programs import programs_outside, record_writable_roots
 from codex_py.protocol.approval import SandboxMode
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import PlatformSandbox, platform_backends, problem
+from codex_py.sandbox.network.report import NetworkReport
 from codex_py.sandbox.probes import KNOWN_OPEN, PROBES, run_probes
 from codex_py.streams.standard import OutputStream, tell
 from codex_py.streams.terminal import aligned
 
-_OPTIONS = {"cd", "deny", "add_dir", "profile", "allow_unenforced", "overrides"}
+_OPTIONS = {"cd", "deny", "allow_domain", "add_dir", "profile", "allow_unenforced", "overrides"}
 _SIGNAL_EXIT_BASE = 128
 _CELLS = {True: "held", False: "OPEN", None: "?"}
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
@@ -69,8 +70,12 @@ def _run(
         variables["CODEX_SANDBOX_NETWORK_DISABLED"] = "1"
     if policy.profile:
         variables["CODEX_PERMISSION_PROFILE"] = policy.profile
+    report = NetworkReport()
     sandbox = PlatformSandbox(
-        programs.environment(variables), home=config.home, limits=config.sandbox_limits
+        programs.environment(variables),
+        home=config.home,
+        limits=config.sandbox_limits,
+        network=report,
     )
     try:
         record_writable_roots(config.home, variables, policy)
@@ -87,6 +92,9 @@ def _run(
         return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
     finally:
         sandbox.release()
+    for blocked in report.take():
+        allows = f"; `--allow-domain {blocked.pattern}` allows it" if blocked.pattern else ""
+        tell(f"codex-py sandbox: blocked {blocked}{allows}")
     return code if code >= 0 else _SIGNAL_EXIT_BASE - code
 
 

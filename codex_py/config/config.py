@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 from codex_py.config.check import kind_of, lookup, without_effect
+from codex_py.config.domains import domain_rules, opened_domains
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.files import read_text
 from codex_py.config.layers import SYSTEM_FOLDER, Layers, read_layers
@@ -35,12 +36,13 @@ from codex_py.protocol.approval import (
     SandboxMode,
     SandboxPolicy,
 )
+from codex_py.protocol.domain_rules import DomainRules
 from codex_py.protocol.file_rules import NO_RULES, FileRules
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 
 _T = TypeVar("_T", SandboxLimits, SandboxPolicy, ShellEnvironmentPolicy)
-_NOT_IN_FILES: Final = {"is_final": False, "files": NO_RULES, "profile": ""}
+_NOT_IN_FILES: Final = {"is_final": False, "files": NO_RULES, "domains": None, "profile": ""}
 
 
 def value_of(key: str | None = None) -> Any:
@@ -110,6 +112,10 @@ class Config:
     """None for the built-in ones."""
     files: FileRules = NO_RULES
     """Of the profile and of `[protection]`, in the working directory and in further workspace roots."""
+    domains: DomainRules | None = None
+    """The only hosts that commands with a network may reach; None: all."""
+    opened_domains: tuple[str, ...] = ()
+    """Those of them that commands without a network may reach, too."""
     sandbox_limits: SandboxLimits
 
     shell_environment: ShellEnvironmentPolicy
@@ -151,6 +157,11 @@ class Config:
     unenforced: tuple[str, ...]
     """One sentence for each protection that is set, missing in this version and not accepted."""
 
+    @property
+    def has_domains(self) -> bool:
+        """There is a list of hosts, whether the sandbox mode makes use of it or not."""
+        return self.domains is not None or self.requirements.domains is not None
+
     def require_enforced(self) -> None:
         """Refuse to start a session without a protection that the user has set.
 
@@ -181,6 +192,12 @@ class Config:
             policy = replace(configured, writable_roots=roots, files=rules, profile=name)
         else:
             policy = SandboxPolicy(mode=mode, network_access=network, files=rules, profile=name)
+        if self.domains is not None and mode != "danger-full-access":
+            domains, opened = self.domains, self.opened_domains
+            if not policy.network_access:
+                domains = replace(domains, allow=opened)
+            has_network = policy.network_access or bool(opened)
+            policy = replace(policy, network_access=has_network, domains=domains)
         return self.requirements.held(policy)
 
 
@@ -271,6 +288,8 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         sandbox_workspace_write=configured,
         permission_profile=profile,
         files=replace(files, may_be_unenforced=accepts),
+        domains=domain_rules(layers, accepted_lacks(layers)),
+        opened_domains=opened_domains(layers),
         sandbox_limits=section(SandboxLimits, "sandbox_limits"),
         shell_environment=section(ShellEnvironmentPolicy, "shell_environment_policy"),
         # The old switch `tools.web_search = false` still turns it off.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from codex_py.config.check import KeyPath, dotted, problems
+from codex_py.config.domains import parsed
 from codex_py.config.files import parse_toml, read_text
 from codex_py.config.layers import Layer, Layers
 from codex_py.config.mcp import McpServerConfig, mcp_servers
@@ -20,9 +21,17 @@ from codex_py.config.permission_profiles import (
     chosen_profile,
     denial_rules,
 )
-from codex_py.config.tables import HOOK_EVENTS, HOOKS, PERMISSION_PROFILE, Table, feature_names
+from codex_py.config.tables import (
+    HOOK_EVENTS,
+    HOOKS,
+    NETWORK,
+    PERMISSION_PROFILE,
+    Table,
+    feature_names,
+)
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode, SandboxPolicy
+from codex_py.protocol.domain_rules import DomainRules
 from codex_py.protocol.file_rules import NO_RULES, FileRules
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.settings import Choices
@@ -55,7 +64,10 @@ _KEYS: Final[Table] = {
         # Where the administrator keeps the programs; nothing follows from them, as in Codex.
         **dict.fromkeys(("managed_dir", "windows_managed_dir"), "string"),
     },
-    "experimental_network": "table",
+    "experimental_network": {
+        **{key: NETWORK[key] for key in ("enabled", "domains", "allow_local_binding")},
+        "managed_allowed_domains_only": "boolean",
+    },
     "additional_developer_instructions": "string",
     "enforce_residency": ("us",),
     "guardian_policy_config": "string",
@@ -79,6 +91,8 @@ class Requirements:
     profile_files: FileRules = NO_RULES
     plain: frozenset[SandboxMode] = frozenset()
     """The modes that are allowed without a profile, if one is in force."""
+    domains: DomainRules | None = None
+    """The list of domains. It opens them in `workspace-write`, and holds in every mode, outside of the sandbox too."""
     warnings: tuple[str, ...] = ()
 
     def held(self, policy: SandboxPolicy) -> SandboxPolicy:
@@ -89,11 +103,26 @@ class Requirements:
             # Of a caller, who knows nothing of the profile.
             files = policy.files.plus(self.profile_files)
             policy = replace(policy.locked(), files=files, profile=self.profile)
+        policy = self._with_domains(policy)
         return replace(
             policy,
             files=policy.files.denying(self.files.denied, self.files.globs),
             is_final=policy.is_final or _FULL not in self.modes,
         )
+
+    def _with_domains(self, policy: SandboxPolicy) -> SandboxPolicy:
+        if self.domains is None:
+            return policy
+        domains, own = self.domains, policy.domains
+        if own is not None:
+            allow = () if domains.is_closed or not policy.network_access else own.allow
+            domains = replace(
+                domains.plus(allow, own.deny),
+                is_limited=own.is_limited,
+                allows_local=domains.allows_local or (own.allows_local and not domains.is_closed),
+            )
+        has_network = policy.network_access or policy.mode == "workspace-write"
+        return replace(policy, network_access=has_network, domains=domains)
 
     def held_choices(self, choices: Choices) -> Choices:
         """The choices as far as they are allowed."""
@@ -196,6 +225,7 @@ class _Required:
             modes=tuple(modes),
             approvals=tuple(approvals),
             files=files,
+            domains=self._domains(),
             warnings=tuple(self._notes),
         )
 
@@ -252,6 +282,25 @@ class _Required:
         patterns = list(_in_homes(dict.fromkeys(patterns)))
         self._force(None, **({"protection": {"deny": patterns}} if patterns else {}))
         return denial_rules(patterns, key, (), self._layers.user_home)
+
+    def _domains(self) -> DomainRules | None:
+        key = "experimental_network"
+        network: Mapping[str, Any] = self._values.get(key, {})
+        if not network.get("enabled", bool(network)):
+            return None
+        found: dict[str, list[str]] = {"allow": [], "deny": []}
+        for text, access in network.get("domains", {}).items():
+            try:
+                found[access].append(parsed(text, ()))
+            except ConfigError as error:
+                raise _mistake(self._file, (key, "domains", text), str(error)) from error
+        return DomainRules(
+            tuple(found["allow"]),
+            tuple(found["deny"]),
+            allows_local=network.get("allow_local_binding") is True,
+            is_required=True,
+            is_closed=network.get("managed_allowed_domains_only") is True,
+        )
 
     def _approvals(self) -> list[str]:
         allowed = self._values.get("allowed_approval_policies")
@@ -354,8 +403,6 @@ def _check(file: Layer) -> None:
     """Raise a `ConfigError` for the first mistake in the file."""
     for problem in problems(file.values, _KEYS):
         raise _mistake(file, problem.key, problem.text)
-    if file.sets(key := ("experimental_network",)):
-        raise _mistake(file, key, "is not enforced in this version")
     for name, server in file.values.get("mcp_servers", {}).items():
         if not server.get("identity"):
             raise _mistake(file, ("mcp_servers", name), "needs an `identity`: `command` or `url`")

@@ -15,6 +15,7 @@ from codex_py.config.tables import (
     MCP_SERVER,
     MEMORIES,
     MODEL_PROVIDER,
+    NETWORK,
     OTEL,
     PERMISSION_PROFILE,
     PRICES,
@@ -89,7 +90,9 @@ KEYS: Final[Table] = {
     "default_permissions": "string",
     "permissions": {"*": PERMISSION_PROFILE},
     # Ours, not Codex's.
-    "protection": Setting({"secrets": ("deny", "allow"), "deny": ["string"]}, project=False),
+    "protection": Setting(
+        {"secrets": ("deny", "allow"), **alike(["string"], "deny allow_domains")}, project=False
+    ),
     "projects": Setting({"*": {"trust_level": ("trusted", "untrusted")}}, project=False),
     # Its tools.
     "allow_login_shell": Setting("boolean", default=True),
@@ -178,7 +181,7 @@ KEYS: Final[Table] = {
         "default_mode_request_user_input": "boolean",
         # These protect.
         **alike("boolean", "hooks codex_hooks credential_masking"),
-        "network_proxy": _SWITCH_OR_TABLE,
+        "network_proxy": AnyOf(("boolean", NETWORK)),
         "rollout_budget": AnyOf(("boolean", ROLLOUT_BUDGET)),
     },
     "tui": TUI,

@@ -139,6 +139,13 @@ MCP_SERVER: Final[Table] = {
     "omit_tools_from": unused("array", []),
 }
 
+NETWORK: Final[Table] = {
+    "enabled": "boolean",
+    "mode": ("full", "limited"),
+    "allow_local_binding": "boolean",
+    "domains": {"*": ("allow", "deny")},
+    "*": unused("any"),
+}
 _FILE_ACCESS: Final[Kind] = ("read", "write", "deny", "none")
 PERMISSION_PROFILE: Final[Table] = {
     "description": "string",
@@ -148,12 +155,7 @@ PERMISSION_PROFILE: Final[Table] = {
         "glob_scan_max_depth": "limit",
         "*": AnyOf((_FILE_ACCESS, {"*": _FILE_ACCESS})),
     },
-    "network": {
-        "enabled": "boolean",
-        "domains": {"*": ("allow", "deny")},
-        "unix_sockets": "table",
-        "*": "any",
-    },
+    "network": NETWORK,
     "*": "any",
 }
 

@@ -8,13 +8,11 @@ from typing import Final
 
 from codex_py.config.check import KeyPath, lookup
 from codex_py.config.layers import Layers
-from codex_py.config.permission_profiles import chosen_permissions, profile_chain
+from codex_py.config.permission_profiles import chosen_permissions
 from codex_py.config.schema import DEFAULTS
 
 _LACKS: Final = {
     "permissions.filesystem": "files that a permission profile does not name can be read",
-    "permissions.network": "the domains of a permission profile are not enforced",
-    "features.network_proxy": "the network is open, and its domains are not restricted",
     "features.credential_masking": "credentials are not masked",
     "forced_login_method": "only API keys can be used, and no ChatGPT login",
     "shell_environment_policy.experimental_use_profile": (
@@ -22,7 +20,8 @@ _LACKS: Final = {
     ),
 }
 """The missing protection, as a clause without a full stop, by the name that `allow_unenforced` accepts."""
-PROTECTION_NAMES: Final = tuple(_LACKS)
+PROTECTION_NAMES: Final = (*_LACKS, "permissions.network", "features.network_proxy")
+"""Also those that a backend of the sandbox may not hold."""
 
 
 def accepted_lacks(layers: Layers) -> set[str]:
@@ -50,15 +49,7 @@ def _protections(layers: Layers) -> Iterator[tuple[str, KeyPath]]:
     _, chosen = chosen_permissions(layers)
     if chosen is not None and not chosen.reads_all:
         yield "permissions.filesystem", ("permissions", chosen.name)
-    for name, profile in profile_chain(layers).items():
-        key = ("permissions", name)
-        network = profile.get("network", {})
-        if network.get("domains") and network.get("enabled") is not False:
-            yield "permissions.network", (*key, "network", "domains")
     names = ["features.credential_masking", "shell_environment_policy.experimental_use_profile"]
-    open_network = lookup(values, ("sandbox_workspace_write", "network_access"))
-    if open_network or values.get("sandbox_mode") == "danger-full-access":
-        names.append("features.network_proxy")
     provider = values.get("model_provider", DEFAULTS["model_provider"])
     own = lookup(values, ("model_providers", provider, "requires_openai_auth"))
     if values.get("forced_login_method") == "chatgpt" and (

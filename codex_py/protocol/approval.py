@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 from codex_py.errors import CodexError, ToolError, TurnSuspended
+from codex_py.protocol.domain_rules import DomainRules
 from codex_py.protocol.file_rules import NO_RULES, FileRules
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
@@ -78,6 +79,8 @@ class SandboxPolicy:
     """No approval and no rule lets a call leave it."""
     files: FileRules = NO_RULES
     """Hold in every mode, and outside of the sandbox too."""
+    domains: DomainRules | None = None
+    """The only hosts that the network leads to; None: all."""
     profile: str = ""
     """The permission profile that it comes from; empty if it comes from none."""
 
@@ -106,19 +109,19 @@ DEFAULT_LIMITS = SandboxLimits()
 class ApprovalRequest:
     """A call that an `Approver` decides on."""
 
-    kind: Literal["command", "patch", "mcp"]
+    kind: Literal["command", "patch", "mcp", "network"]
     summary: str
-    """The whole command, or the diff."""
+    """The whole command, the diff, or `HOST:PORT` that a command wants to reach."""
     cwd: Path
     reason: str | None = None
     prefix: tuple[str, ...] | None = None
-    """First words of commands that a new rule could allow; None if no rule can be made of the call."""
+    """First words of commands that a new rule could allow, or the host; None if no rule can be made of the call."""
     can_last: bool = True
     """True if `APPROVED_FOR_SESSION` grants more than `APPROVED`."""
     paths: tuple[Path, ...] = ()
     """The files that a patch names, absolute; the diff in `summary` leaves out the first slash."""
     tool: tuple[str, Mapping[str, Any]] | None = None
-    """For `mcp`: `mcp__server__tool` and its arguments."""
+    """For `mcp`: `mcp__server__tool` and its arguments; for `network` the host and the port."""
     files: Sequence[PatchedFile] = field(default=(), compare=False)
     """For `patch`: the files whole, before and after it."""
     item_id: str | None = field(default=None, compare=False)

@@ -3,11 +3,13 @@
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from codex_py.errors import ToolError
 from codex_py.filesystem.denials import denials_of
 from codex_py.protocol.approval import DEFAULT_LIMITS, SandboxLimits, SandboxPolicy
+from codex_py.protocol.domain_rules import DomainRules
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.backends.linux import BubblewrapBackend, LauncherBackend
 from codex_py.sandbox.backends.seatbelt import SeatbeltBackend
@@ -23,6 +25,7 @@ from codex_py.sandbox.layout import (
     secrets,
 )
 from codex_py.sandbox.liveness import LivenessPipe
+from codex_py.sandbox.network.report import NetworkReport
 from codex_py.sandbox.placeholders import Placeholders
 
 _TRIAL_TIMEOUT_S = 10.0
@@ -32,9 +35,17 @@ _DEATH_S = 1.0
 """How long a process namespace may take to end. It takes some 20 ms."""
 _HIDES = {"namespaces", "bwrap", "views", "seatbelt"}
 _ACCEPT = "`--allow-unenforced permissions.filesystem`"
+_PROXIES = {"namespaces", "bwrap", "views"}
+"""Backends that can leave a command no way out but our proxy. Landlock judges by ports, not by hosts."""
 _NEEDS_PLACEHOLDERS = {"namespaces", "bwrap", "views"}
 """Backends that mount over protected names, which must exist for that. A profile of macOS denies the names
 themselves, the supervisor refuses to create them, and Landlock alone cannot protect them."""
+
+
+def _too_weak(backend: str, what: str, name: str) -> ToolError:
+    accept = f"`--allow-unenforced permissions.{name}` accepts that"
+    text = f"the sandbox backend {backend!r} cannot {what}; {accept}"
+    return ToolError(text, code="SandboxUnavailable")
 
 
 class PlatformSandbox:
@@ -47,6 +58,7 @@ class PlatformSandbox:
         home: `$CODEX_HOME`, read-only wherever it lies; its logins are hidden.
         limits: of each command.
         backends: instead of those of this platform, the strongest first. They have their own limits.
+        network: gets what commands that may reach some hosts alone are refused. Without it, they are offline.
         problems: why a backend does not work here, by its name; None if it works. Filled in, so that others need not
         try.
     """
@@ -59,6 +71,7 @@ class PlatformSandbox:
         limits: SandboxLimits = DEFAULT_LIMITS,
         backends: Sequence[Backend] | None = None,
         problems: dict[str, str | None] | None = None,
+        network: NetworkReport | None = None,
     ) -> None:
         self.unavailable: str | None = None
         """Why a command was refused, as a line for the user; None if none was."""
@@ -76,6 +89,8 @@ class PlatformSandbox:
         self._placeholders = Placeholders(listed)
         self._placeholders.remove_leftovers()
         self._liveness = LivenessPipe()
+        self._report = network
+        self._network = None
 
     def command(self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path) -> Sequence[str]:
         """The command line that runs `argv` in `cwd` (absolute), confined to the policy.
@@ -86,19 +101,23 @@ class PlatformSandbox:
             ToolError: the command cannot be confined, so it must not run.
         """
         rules, is_free = policy.files, policy.mode == "danger-full-access"
-        if is_free and not rules.denies:
+        domains = policy.domains if policy.network_access else None
+        if is_free and not rules.denies and domains is None:
             return argv
         if policy not in self._roots:
             self._roots[policy] = resolve_roots(policy, self._tmpdir, self._home)
         roots = self._roots[policy]
         if self._backend is None:
             self._backend = self._working_backend(roots)
-        is_weak = rules.denies and not _hides(self._backend.name)
-        if is_weak and rules.may_be_unenforced and is_free:
+        name, hides = self._backend.name, rules.denies and _hides(self._backend.name)
+        if rules.denies and not hides and not rules.may_be_unenforced:
+            raise _too_weak(name, "keep commands from reading what is denied", "filesystem")
+        if domains is not None and name not in _PROXIES:
+            if not domains.may_be_unenforced:
+                raise _too_weak(name, "restrict the hosts that commands reach", "network")
+            domains = None
+        if is_free and not hides and domains is None:
             return argv
-        if is_weak and not rules.may_be_unenforced:
-            text = f"the sandbox backend {self._backend.name!r} cannot keep commands from reading what is denied"
-            raise ToolError(f"{text}; {_ACCEPT} accepts that", code="SandboxUnavailable")
         denied = denials_of(rules).now((*roots.all, cwd))
         links = [path for path in denied.links if is_inside(path, roots.all)]
         if links and self._backend.name == "bwrap" and not rules.may_be_unenforced:
@@ -115,10 +134,10 @@ class PlatformSandbox:
                 (),
                 offline=False,
                 links=denied.links,
-                hidden=(*hidden, *denied.hidden),
+                hidden=(*(hidden if hides else ()), *denied.hidden),
                 opened=denied.opened,
             )
-            return self._confined(argv, view, cwd)
+            return self._confined(argv, self._reaching(view, domains), cwd)
         closed = [path for path, access in rules.entries if access == "read"]
         absent = [*absent_names(roots), *(p for p in denied.absent if is_inside(p, roots.all))]
         needs_them = self._backend.name in _NEEDS_PLACEHOLDERS
@@ -129,7 +148,20 @@ class PlatformSandbox:
         view = layout(roots, own, offline=offline, hidden=hidden, denied=denied)
         if lost := set(held).difference(view.protected, view.writable):
             raise ToolError(f"{min(lost)} was removed just now", code="SandboxUnavailable")
-        return self._confined(argv, view, cwd)
+        return self._confined(argv, self._reaching(view, domains), cwd)
+
+    def _reaching(self, view: Layout, domains: DomainRules | None) -> Layout:
+        """The view of a command that reaches these hosts alone, if it is not offline."""
+        if domains is None or view.offline:
+            return view
+        if self._report is None:
+            return replace(view, offline=True)
+        if self._network is None:
+            from codex_py.sandbox.network.proxy import NetworkProxy  # 60 ms
+
+            self._network = NetworkProxy(self._report)
+        name = self._network.address(domains)
+        return replace(view, proxy=name, allows_local=domains.allows_local)
 
     def _confined(self, argv: Sequence[str], view: Layout, cwd: Path) -> Sequence[str]:
         assert self._backend is not None
@@ -148,6 +180,8 @@ class PlatformSandbox:
         # A process that is being killed still finishes its current system call, which may be a `mkdir`.
         if is_dead := self._liveness.wait(timeout_s):
             self._placeholders.release()
+        if self._network is not None and (is_dead or timeout_s):
+            self._network.close()
         return is_dead
 
     def _working_backend(self, roots: Roots) -> Backend:

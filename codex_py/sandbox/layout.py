@@ -60,6 +60,10 @@ class Layout:
     temporary: tuple[Path, ...]
     """The folders of `writable` that are for temporary files."""
     offline: bool
+    proxy: str = ""
+    """The name at which launchers find the agent's proxy, if it is the only way out; see `NetworkProxy.address`."""
+    allows_local: bool = False
+    """Told to a command that has a proxy."""
     links: tuple[Path, ...] = ()
     """Protected names that are symbolic links, and stay the same. Their targets are in `protected`."""
     hidden: tuple[Path, ...] = ()

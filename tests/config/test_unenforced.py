@@ -21,18 +21,6 @@ extends = "base"
     ("text", "name", "line"),
     [
         (_LOCKED, "permissions.filesystem", 5),
-        (
-            'default_permissions = "n"\n[permissions.n]\nextends = ":read-only"\n'
-            '[permissions.n.network]\nenabled = true\ndomains = { "a.example" = "allow" }',
-            "permissions.network",
-            6,
-        ),
-        (
-            "sandbox_workspace_write.network_access = true\n"
-            "features.network_proxy = { enabled = true, domains = {} }",
-            "features.network_proxy",
-            2,
-        ),
         ("features.credential_masking = true", "features.credential_masking", 1),
         ('forced_login_method = "chatgpt"', "forced_login_method", 1),
         (

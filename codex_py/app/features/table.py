@@ -47,7 +47,12 @@ def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
     servers = any(server.enabled for server in config.mcp_servers.values())
     skills = switched.get("skills") is not False and skill_folders(config, setup.environment)
     return (
-        (config.files.denies and is_top, "codex_py.app.features.denied_files:DeniedFiles"),
+        (
+            (config.files.denies or config.has_domains) and is_top,
+            "codex_py.app.features.denied_files:DeniedFiles",
+        ),
+        # Around the hooks: what they refuse reaches nothing.
+        (config.has_domains, "codex_py.app.features.network:NetworkList"),
         ("log_file" in values, "codex_py.app.features.debug_log:DebugLog"),
         # Around all others, as is the next: they see each call from its start to its end.
         (has_exporter(values.get("otel", {})), "codex_py.app.features.otel.spans:Telemetry"),

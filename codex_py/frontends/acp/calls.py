@@ -77,7 +77,7 @@ def asked_call(request: ApprovalRequest, cwd: Path) -> Fields:
         case "patch":
             fields = _files(request.paths, cwd, "edit")
             content += _diffs(request.files, request.summary, request.paths, request.cwd)
-        case "mcp":
+        case "mcp" | "network":
             name, arguments = request.tool or (request.summary, None)
             fields = _call(name.removeprefix("mcp__").replace("__", ".", 1), "other", arguments)
     if request.reason:

@@ -34,7 +34,7 @@ class Questions:
         _, turn = self._turn()
         if turn is None:
             return Review(ReviewDecision.DENIED)
-        if request.kind == "mcp":
+        if request.kind in {"mcp", "network"}:
             return await self._review_call(request)
         agent = f"{request.agent}: " if request.agent else ""
         params: dict[str, Any] = {

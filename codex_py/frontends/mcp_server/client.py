@@ -20,6 +20,7 @@ _TITLES = {
     "command": ("exec-approval", "Allow the agent to run this command"),
     "patch": ("patch-approval", "Allow the agent to make these edits"),
     "mcp": ("mcp-approval", "Allow the agent to call this tool"),
+    "network": ("network-approval", "Allow a command to reach this host"),
 }
 _DECISION = {
     "type": "object",

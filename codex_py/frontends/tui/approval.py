@@ -34,8 +34,10 @@ _KINDS: Final = {
     "command": ("run the following command", "this command"),
     "patch": ("make the following edits", "these files"),
     "mcp": ("call the following tool", "this tool"),
+    "network": ("let a command reach the following host", "this host"),
 }
 """The question, and what a yes for the session is for."""
+_LIKE_IT: Final = ", and what begins like it from now on"
 _REASON_ROWS: Final = 4
 _LEAST_REASON_ROWS: Final = 2
 _LEAST_BODY_ROWS: Final = 3
@@ -165,6 +167,8 @@ def _body(request: ApprovalRequest, theme: Theme, *, most: int = WHOLE) -> Rende
             return diff_cell(request.summary, changes=changes, most=most, key=_SHOWS_ALL)
         case "mcp":
             return Text(plain(_pretty(request.summary)[:_LONGEST_SHOWN]))
+        case "network":
+            return Text(plain(request.summary))
         case "command":
             script = plain(script_of(request.summary, theme.shell)[:_LONGEST_SHOWN])
             # First, because the end of a long script may not be on the screen.
@@ -192,7 +196,7 @@ def _summary(request: ApprovalRequest, own_shell: str) -> str:
 def _said_yes(request: ApprovalRequest, answer: ReviewDecision, own_shell: str) -> str:
     for_good = " for this session" if answer is ReviewDecision.APPROVED_FOR_SESSION else ""
     if answer is ReviewDecision.APPROVED_WITH_RULE:
-        for_good = ", and what begins like it from now on"
+        for_good = " from now on" if request.kind == "network" else _LIKE_IT
     match request.kind:
         case "command":
             what = f"`{' '.join(script_of(request.summary, own_shell)[:200].split())[:100]}`"
@@ -200,6 +204,8 @@ def _said_yes(request: ApprovalRequest, answer: ReviewDecision, own_shell: str) 
             what = "the edits"
         case "mcp":
             what = f"the call of {request.summary.partition(' ')[0]}"
+        case "network":
+            what = plain(request.summary)
     return f"You approved {what}{for_good}"
 
 
@@ -212,6 +218,8 @@ def _options(request: ApprovalRequest, columns: int) -> list[Option[_Answer]]:
     if request.prefix is not None:
         words = printable(shlex.join(request.prefix))
         label = f"Yes, and do not ask again for commands that start with `{words}`"
+        if request.kind == "network":
+            label = f"Yes, and always allow `{words}`"
         short = f"Yes, always: `{words}`"
         # Nobody should agree to words that are cut.
         if get_cwidth(short) <= columns - _BESIDE_LABEL:

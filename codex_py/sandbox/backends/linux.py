@@ -56,19 +56,22 @@ class LauncherBackend:
         program = filter_program(
             os.uname().machine,
             offline=view.offline,
+            proxied=bool(view.proxy),
             guard_truncate=is_landlock and landlock.version() < landlock.TRUNCATE_SINCE,
             backend=self.name,
         )
         if program is None or not sys.executable:
             return None
-        start = _START.format("supervised" if is_supervised else "launcher")
-        words = [os.path.realpath(sys.executable), "-I", "-S", "-c", start, _CHILD]
-        words += [self.name, f"filter={program.hex()}", f"alive={alive}"]
+        module = "proxied" if view.proxy else "supervised" if is_supervised else "launcher"
+        words = [*_python(module), self.name]
+        words += [f"filter={program.hex()}", f"alive={alive}"]
         words += [f"processes={self._limits.max_processes}", f"files={self._limits.max_open_files}"]
         if self._limits.max_memory_mb is not None:
             words.append(f"memory={self._limits.max_memory_mb << 20}")
         if view.offline:
             words.append("offline")
+        if view.proxy:
+            words += [f"proxy={view.proxy}", *(["local"] if view.allows_local else [])]
         # Landlock alone grants a folder whole or in parts, and a temporary one is of no use in parts.
         whole = view.temporary if self.name == "landlock" else ()
         words += self._spilt([f"{'whole' if p in whole else 'write'}={p}" for p in view.writable])
@@ -123,7 +126,7 @@ class BubblewrapBackend:
             return not any(real.is_relative_to(folder) for folder in barred)
 
         bwrap = find_program("bwrap", self._search_path, may_use)
-        filter_file = _filter_file(offline=view.offline)
+        filter_file = _filter_file(offline=view.offline, proxied=bool(view.proxy))
         if bwrap is None or filter_file is None:
             return None
         command = ["/bin/sh", "-c", _WITH_FILES, filter_file, alive or os.devnull]
@@ -134,12 +137,26 @@ class BubblewrapBackend:
         else:
             command += ["--cap-drop", "ALL", "--cap-add", "CAP_DAC_OVERRIDE"]
         command += ["--unshare-pid", "--unshare-ipc", *_mounts(view)]
-        if view.offline:
+        if view.offline or view.proxy:
             command.append("--unshare-net")
         if len(command) > _MAX_BWRAP_WORDS:
             return None
         held = limited(argv, self._limits, processes=self._user_namespace)
+        if view.proxy:
+            # While something lives in there, `bwrap` holds the link to the agent; see `proxied`.
+            command = [*_bridge("out", view.proxy), *command, "--sync-fd", "7"]
+            held = [*_bridge("in", str(int(view.allows_local))), *held]
         return [*command, "--chdir", os.path.realpath(cwd), "--", *held]
+
+
+def _python(module: str) -> list[str]:
+    """The words that run a module of the launcher's package."""
+    start = _START.format(module)
+    return [os.path.realpath(sys.executable), "-I", "-S", "-c", start, _CHILD]
+
+
+def _bridge(side: str, what: str) -> list[str]:
+    return [*_python("proxied"), side, what]
 
 
 def _mounts(view: Layout) -> list[str]:
@@ -167,9 +184,9 @@ def _mounts(view: Layout) -> list[str]:
 
 
 @cache
-def _filter_file(*, offline: bool) -> str | None:
+def _filter_file(*, offline: bool, proxied: bool) -> str | None:
     """The path of an anonymous file with the filter, for children of this process; None if there is no filter."""
-    program = filter_program(os.uname().machine, offline=offline)
+    program = filter_program(os.uname().machine, offline=offline, proxied=proxied)
     if program is None or sys.platform != "linux":
         return None
     descriptor = os.memfd_create("filter")

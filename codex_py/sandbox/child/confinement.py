@@ -14,7 +14,8 @@ class Confinement:
     """The words are `BACKEND [OPTION]... -- COMMAND...`.
 
     `BACKEND` is `namespaces`, `views` (the same without a process namespace), `landlock` or `supervised`
-    (Landlock with a supervisor). The options are `offline`, `filter=HEX`, `processes=N`, `files=N` (of each
+    (Landlock with a supervisor). The options are `offline`, `proxy=NAME` (offline but for the agent's proxy, which
+    waits there; `local` for its variables), `filter=HEX`, `processes=N`, `files=N` (of each
     process), `memory=N` (bytes of data of each process), `alive=PATH` (see `LivenessPipe`), `write=PATH`
     (outermost first), `protect=PATH`, `hide=PATH`, `open=PATH` (below a hidden one), `more=PATH` (a file of
     further options with NUL between them), for the views `link=PATH` (stays the link that it is), and
@@ -35,6 +36,10 @@ class Confinement:
             options.setdefault(name, []).append(value)
         self.filter = bytes.fromhex(options["filter"][0])
         self.alive = options["alive"][0]
+        self.proxy = options.get("proxy", [""])[0]
+        self.allows_local = "local" in words[1:end]
+        self.variables: dict[bytes, bytes] = {}
+        """Further ones of the command."""
         self.limits = {name: int(options[name][0]) for name in _LIMITS if name in options}
         self.writable = options.get("write", [])
         self.whole = options.get("whole", [])
@@ -56,6 +61,9 @@ class Confinement:
             if signals.signal(number, signals.SIG_IGN) != signals.SIG_IGN:
                 self._default_signals.append(number)
 
+    def listen(self) -> None:
+        """In a new network namespace: make a way out, if the command gets one."""
+
     def drop_privileges(self) -> None:
         """Drop capabilities, set the limits, and reset the signals. The filter is to be set next."""
         kernel.drop_capabilities()
@@ -75,14 +83,19 @@ class Confinement:
     def execute(self) -> None:
         """Become the command, with no descriptors but the first three. If it cannot run, say so and end."""
         posix.closerange(3, 1 << 20)
-        try:
-            _execute(self.command)
-        except ValueError:
-            say("cannot run '': there is no program without a name")
-            kernel.leave(_NOT_FOUND)
-        except OSError as error:
-            say(f"cannot run {self.command[0]!r}: {error.strerror}")
-            kernel.leave(_NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE)
+        become(self.command, self.variables)
+
+
+def become(command: list[str], more: dict[bytes, bytes]) -> None:
+    """Execute the command, with `more` variables. If it cannot run, say so and end."""
+    try:
+        _execute(command, {**posix.environ, **more})
+    except ValueError:
+        say("cannot run '': there is no program without a name")
+        kernel.leave(_NOT_FOUND)
+    except OSError as error:
+        say(f"cannot run {command[0]!r}: {error.strerror}")
+        kernel.leave(_NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE)
 
 
 def say(text: str) -> None:
@@ -97,9 +110,9 @@ def _read(path: str) -> list[str]:
     return [kernel.decoded(word) for word in data.split(b"\0")]
 
 
-def _execute(command: list[str]) -> None:
-    """As `os.execvp`. `posix.environ` is a copy: the memory of our own environment may be wiped."""
-    environment, name = posix.environ, kernel.encoded(command[0])
+def _execute(command: list[str], environment: dict[bytes, bytes]) -> None:
+    """As `os.execvpe`. `posix.environ` is a copy: the memory of our own environment may be wiped."""
+    name = kernel.encoded(command[0])
     # A path is not looked up.
     folders = [b""] if b"/" in name else environment.get(b"PATH", b"/bin:/usr/bin").split(b":")
     problems: list[OSError] = []

@@ -19,9 +19,13 @@ from codex_py.sandbox.child.kernel import signals
 from codex_py.sandbox.child.subreaper import Subreaper, drop_output, exit_code
 
 
-def main(words: list[str], subreaper: type[Subreaper] = Subreaper) -> None:
+def main(
+    words: list[str],
+    subreaper: type[Subreaper] = Subreaper,
+    confinement_type: type[Confinement] = Confinement,
+) -> None:
     """Run the command. `subreaper`: of backends without a process namespace."""
-    confinement = Confinement(words)
+    confinement = confinement_type(words)
     try:
         confinement.begin()
         if confinement.backend == "namespaces":

@@ -66,7 +66,7 @@ def limit_processes(most: int) -> None:
 
 
 def restrict_view(confinement: Confinement) -> None:
-    """Leave the mounts and the queues of the machine, and its network if the command is to be offline.
+    """Leave the mounts and the queues of the machine, and its network if the command is to be offline or has a proxy.
 
     Everything is read-only in the new view except what is writable, and the protected paths are read-only again. The
     links stay. What is hidden becomes empty. Only devices such as /dev/null are left.
@@ -77,7 +77,9 @@ def restrict_view(confinement: Confinement) -> None:
         OSError: a step failed; the view must not be used.
     """
     cwd = posix.getcwd()
-    unshare(_NEWNS | _NEWIPC | (_NEWNET if confinement.offline else 0))
+    is_cut_off = confinement.offline or confinement.proxy
+    unshare(_NEWNS | _NEWIPC | (_NEWNET if is_cut_off else 0))
+    confinement.listen()
     # What is mounted outside from now on would appear without our attributes.
     kernel.mount("", "/", None, _MS_REC | _MS_PRIVATE)
     # Cloned before everything is read-only, so that they keep their attributes, also what is read-only in them.

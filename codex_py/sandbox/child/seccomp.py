@@ -24,6 +24,8 @@ _X32_NUMBERS: Final = 0x40000000
 
 _NEW_NAMESPACES: Final = 0x7E020000
 _NEW_TIME: Final = 0x80
+_INTERNET: Final = (2, 10)
+"""Families of sockets."""
 _AF_UNIX, _SOCK_STREAM, _SOCK_SEQPACKET, _SOCK_TYPE_MASK = 1, 1, 5, 0xF
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _SET_FLAGS, _SET_MORE_FLAGS = 0x40086602, 0x401C5820
@@ -80,7 +82,12 @@ _NEXT_RULE: Final = _instruction(_LOAD, _NUMBER)
 
 
 def filter_program(
-    machine: str, *, offline: bool, guard_truncate: bool = False, backend: str = "namespaces"
+    machine: str,
+    *,
+    offline: bool,
+    proxied: bool = False,
+    guard_truncate: bool = False,
+    backend: str = "namespaces",
 ) -> bytes | None:
     """The filter, 8 bytes an instruction; None for a machine whose system calls are unknown here.
 
@@ -90,6 +97,7 @@ def filter_program(
         machine: as `uname` names it.
         offline: refuse all sockets, except pairs of connected local ones, which asyncio and many others need.
             Not pairs of datagram sockets, which can send anywhere.
+        proxied: in a network namespace without a way out: refuse the sockets that lead elsewhere, such as local ones.
         guard_truncate: files can be truncated only by opening them for writing. Landlock does not prevent
             that before its version 3.
         backend: for `supervised`, notify the supervisor of calls that change entries and attributes. Extended
@@ -112,7 +120,8 @@ def filter_program(
         *(_truncation_rules() if guard_truncate else ()),
         *(_supervision_rules() if backend == "supervised" else ()),
         *((name, [_REFUSED]) for name in (*_NEVER, *(_NETWORK if offline else ()))),
-        *_argument_rules(offline=offline),
+        *_argument_rules(offline=offline or proxied),
+        *(_internet_alone() if proxied else ()),
         *(() if backend == "namespaces" else _scheduling_rules()),
     ]
     for name, body in rules:
@@ -169,6 +178,11 @@ def _argument_rules(*, offline: bool) -> Iterator[_Rule]:
         connected = _if(1, _EQUAL, *kinds, mask=_SOCK_TYPE_MASK, then=_ALLOWED, otherwise=_REFUSED)
         is_local = _instruction(_EQUAL, _AF_UNIX, if_false=len(connected) - 1)
         yield "socketpair", [_argument(0), is_local, *connected]
+
+
+def _internet_alone() -> Iterator[_Rule]:
+    # Local sockets are found by their path, which no namespace of networks changes, and some families have none.
+    yield "socket", _if(0, _EQUAL, *_INTERNET, then=_ALLOWED, otherwise=_REFUSED)
 
 
 def _argument(position: int) -> bytes:

@@ -99,11 +99,14 @@ class Orchestrator:
         if not login:
             argv[1] = "-c"
         policy = context.sandbox_policy
-        if not sandboxed and not policy.files.denies:
+        domains = policy.domains if policy.domains and policy.domains.is_required else None
+        if not sandboxed and not policy.files.denies and domains is None:
             return argv
         if not sandboxed:
             # It may do everything else.
-            policy = SandboxPolicy("danger-full-access", network_access=True, files=policy.files)
+            policy = SandboxPolicy(
+                "danger-full-access", network_access=True, files=policy.files, domains=domains
+            )
         return self.sandbox.command(argv, policy, call.cwd)
 
     async def may_leave(self, call: CommandCall, process: Process, context: ToolContext) -> bool:

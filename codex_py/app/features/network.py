@@ -1,0 +1,118 @@
+"""Tells of the hosts that commands were not let to, and asks about them where somebody can be asked. LIGHT."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+from codex_py.app.options import SessionSetup
+from codex_py.config.edit import TomlValue, set_in_config
+from codex_py.errors import ConfigError, ToolError
+from codex_py.protocol.approval import ApprovalRequest, ReviewDecision, may_ask
+from codex_py.protocol.dispatch import Dispatch, ToolContext, ToolUse
+from codex_py.protocol.events import CallDenied
+from codex_py.protocol.extension import Extension, Thread
+from codex_py.protocol.tools import ToolOutput
+from codex_py.sandbox.network.report import Blocked
+
+_CAUSE: Final = "a host is not on the list of domains"
+
+
+class NetworkList:
+    """One for a session and its children, which share the report of their proxies."""
+
+    def __init__(self, setup: SessionSetup) -> None:
+        self._setup = setup
+        self._report = setup.network
+        self._running: dict[str, ToolContext] = {}
+        """By the id of the call."""
+        self._latest: ToolContext | None = None
+        """For commands in the background, whose call has ended."""
+        self._allowed: set[str] = set()
+        """Hosts, in this session."""
+        self._answers: dict[tuple[str, str], bool] = {}
+        """Of the user, by call and host."""
+
+    def for_child(self, setup: SessionSetup) -> "NetworkList":  # noqa: ARG002
+        return self
+
+    def __call__(self, thread: Thread) -> Extension:  # noqa: ARG002
+        return Extension(around_session=self._around_session, wrap_dispatch=self._wrap)
+
+    @asynccontextmanager
+    async def _around_session(self) -> AsyncGenerator[None]:
+        loop = asyncio.get_running_loop()
+
+        def ask(blocked: Blocked) -> Any:
+            return asyncio.run_coroutine_threadsafe(self._is_allowed(blocked), loop)
+
+        self._report.ask = ask
+        yield
+
+    def _wrap(self, inner: Dispatch) -> Dispatch:
+        async def dispatch(use: ToolUse) -> ToolOutput:
+            call_id = use.context.call_id
+            self._latest = self._running[call_id] = use.context
+            try:
+                output = await inner(use)
+            finally:
+                del self._running[call_id]
+            blocked = [b for b in list(self._report.blocked) if b.call_id not in self._running]
+            return self._told(use, output, blocked) if blocked else output
+
+        return dispatch
+
+    def _told(self, use: ToolUse, output: ToolOutput, blocked: list[Blocked]) -> ToolOutput:
+        """The output with a line for each host; the user is told too."""
+        lines = [f"Network access was blocked: {each}." for each in blocked]
+        for each, line in zip(blocked, lines, strict=True):
+            self._report.blocked.pop(each, None)
+            allow = f"`--allow-domain {each.pattern}`" if each.pattern else None
+            event = CallDenied(use.call.tool_name, line, _CAUSE, allow, "NetworkBlocked")
+            use.context.emit(event)
+        return replace(output, text="\n".join((output.text.rstrip("\n"), *lines)))
+
+    async def _is_allowed(self, blocked: Blocked) -> bool:
+        context = self._running.get(blocked.call_id, self._latest)
+        if context is None:
+            return False
+        key = (blocked.call_id, blocked.host)
+        async with context.approvals.asking:
+            # The previous answer may be for this host.
+            if blocked.host in self._allowed or key in self._answers:
+                return blocked.host in self._allowed or self._answers[key]
+            if may_ask(context.approval_policy, "sandbox_approval"):
+                self._answers[key] = await self._ask(blocked, context)
+        return self._answers.get(key, False)
+
+    async def _ask(self, blocked: Blocked, context: ToolContext) -> bool:
+        request = ApprovalRequest(
+            "network",
+            f"{blocked.host}:{blocked.port}",
+            context.cwd,
+            f"a command wants to reach {blocked.host}, which is not on the list of domains",
+            (blocked.host,),
+            tool=("network", {"host": blocked.host, "port": blocked.port}),
+        )
+        try:
+            answer = await context.approvals.ask(request, (), rejected="")
+        except ToolError:
+            return False
+        if answer is not ReviewDecision.APPROVED:
+            self._allowed.add(blocked.host)
+        if answer is ReviewDecision.APPROVED_WITH_RULE:
+            await asyncio.to_thread(self._write, blocked.host)
+        return True
+
+    def _write(self, host: str) -> None:
+        key, value = ("features", "network_proxy"), {host: "allow"}
+        found = self._setup.config.features.get("network_proxy")
+        is_table = isinstance(found, dict)
+        table: TomlValue = "allow" if is_table else {"enabled": True, "domains": value}
+        try:
+            set_in_config(
+                self._setup.config.home, (*key, "domains", host) if is_table else key, table
+            )
+        except ConfigError as error:
+            self._setup.warn(f"The host could not be written: {error}. It holds for this session.")

@@ -1,0 +1,74 @@
+"""The domain list of a session: `features.network_proxy`, `permissions.NAME.network` and `protection.allow_domains`.
+
+The keys are those of Codex 0.169, but for the last. Other than there, a list of the chosen profile holds although
+`features.network_proxy` is not set, and the port of a pattern counts.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final, cast
+
+from codex_py.config.check import KeyPath, lookup
+from codex_py.config.layers import Layers
+from codex_py.config.permission_profiles import profile_chain
+from codex_py.errors import ConfigError
+from codex_py.protocol.domain_rules import DomainRules
+from codex_py.protocol.hosts import pattern
+
+_FEATURE: Final = ("features", "network_proxy")
+OPENED: Final = ("protection", "allow_domains")
+_UNENFORCED: Final = {"permissions.network", "features.network_proxy"}
+
+
+def domain_rules(layers: Layers, accepted: set[str]) -> DomainRules | None:
+    """What commands with a network may reach; None: everything. `accepted`: see `accepted_lacks`.
+
+    Raises:
+        ConfigError: a pattern has a mistake.
+    """
+    # A project can neither open a host in the user's list nor switch it off.
+    own = replace(layers, layers=tuple(each for each in layers.layers if each.name != "project"))
+    feature: Any = lookup(own.merged(), _FEATURE)
+    settings: Mapping[str, Any] = cast("dict[str, Any]", feature) if type(feature) is dict else {}
+    is_on = feature is True or settings.get("enabled", bool(settings)) is True
+    networks: list[tuple[KeyPath, Mapping[str, Any]]] = [
+        (("permissions", name, "network"), profile.get("network", {}))
+        for name, profile in reversed(profile_chain(layers).items())
+    ]
+    if is_on:
+        networks.append((_FEATURE, settings))
+    domains: dict[str, str] = {}
+    merged: dict[str, Any] = {}
+    for key, network in networks:
+        merged |= network
+        for text, access in network.get("domains", {}).items():
+            domains[parsed(text, (*key, "domains", text))] = access
+    opened = opened_domains(layers)
+    if not (is_on or opened or any("domains" in network for _, network in networks)):
+        return None
+    return DomainRules(
+        (*(each for each, access in domains.items() if access == "allow"), *opened),
+        tuple(each for each, access in domains.items() if access == "deny"),
+        is_limited=merged.get("mode") == "limited",
+        allows_local=merged.get("allow_local_binding") is True,
+        may_be_unenforced=not _UNENFORCED.isdisjoint(accepted),
+    )
+
+
+def opened_domains(layers: Layers) -> tuple[str, ...]:
+    """What `protection.allow_domains` allows in every sandbox mode; the layers add up."""
+
+    def patterns() -> Iterator[str]:
+        for layer in layers.layers:
+            for number, text in enumerate(layer.values.get("protection", {}).get(OPENED[1], ())):
+                yield parsed(text, (*OPENED, str(number)))
+
+    return tuple(dict.fromkeys(patterns()))
+
+
+def parsed(text: str, key: KeyPath) -> str:
+    """See `protocol.hosts.pattern`. Raises a `ConfigError` if it is none."""
+    try:
+        return pattern(text)
+    except ValueError as error:
+        raise ConfigError(str(error), key=key) from error

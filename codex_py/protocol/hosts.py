@@ -1,0 +1,124 @@
+"""Names and addresses of hosts, in every spelling that a resolver takes, and the patterns of a domain list."""
+
+import re
+import socket
+from functools import cache
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from typing import Final, TypeAlias
+
+Address: TypeAlias = IPv4Address | IPv6Address
+
+_NAME: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
+_OLD_ADDRESS: Final = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}")
+"""`127.1`, `0x7f000001` and the like, which resolvers understand as `inet_aton` does."""
+_GLOB: Final = re.compile(r"[a-z0-9_.*-]+")
+_WITH_PORT: Final = re.compile(r"(\[[^\]]*\]|[^:\[\]]*):(\d{1,5})")
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+_MAX_NAME: Final = 253
+_MAX_PORT: Final = 65535
+
+
+def normal_host(host: str) -> str:
+    """The one spelling of a name or of an address; IPv6 without brackets.
+
+    Raises:
+        ValueError: no host has such a name.
+    """
+    host = host.lower()
+    if host.startswith("[") and host.endswith("]") and ":" in host:
+        host = host[1:-1]
+    if not host.isascii():
+        host = host.encode("idna").decode("ascii").lower()
+    host = host.removesuffix(".")
+    if ":" in host or _OLD_ADDRESS.fullmatch(host):
+        found = address(host)
+        return str(found) if found is not None else _refuse(host)
+    return host if _NAME.fullmatch(host) and len(host) <= _MAX_NAME else _refuse(host)
+
+
+def address(host: str) -> Address | None:
+    """The address that a resolver would make of the text without asking anybody; None for a name.
+
+    One that stands for an address of IPv4 is that one.
+    """
+    try:
+        found = ip_address(host) if "%" not in host else None
+    except ValueError:
+        found = None
+        if _OLD_ADDRESS.fullmatch(host):
+            try:
+                found = IPv4Address(socket.inet_aton(host))
+            except OSError:
+                return None
+    if isinstance(found, IPv6Address):
+        if found in _NAT64:
+            return IPv4Address(int(found) & 0xFFFFFFFF)
+        return found.ipv4_mapped or found.sixtofour or found
+    return found
+
+
+def is_public(found: Address) -> bool:
+    return found.is_global and not found.is_multicast and not found.is_reserved
+
+
+def pattern(text: str) -> str:
+    """A pattern of a domain list in its one spelling: `NAME`, `*.NAME`, `**.NAME`, `*`, `a*b` or an address, with
+    `:PORT` behind it or without.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    host, port = _parts(text.strip().lower())
+    if not host.lstrip("*").strip("."):
+        if host in {"*", "**"}:
+            return f"*{port}"
+        raise ValueError("domain pattern is empty")
+    if port and not 0 < int(port[1:]) <= _MAX_PORT:
+        return _refuse_pattern(text)
+    if "*" not in host:
+        try:
+            host = normal_host(host)
+        except ValueError:
+            return _refuse_pattern(text)
+        return f"[{host}]{port}" if ":" in host and port else f"{host}{port}"
+    if not host.isascii():
+        labels = (
+            each if "*" in each or not each else normal_host(each) for each in host.split(".")
+        )
+        host = ".".join(labels)
+    host = host.removesuffix(".")
+    if not _GLOB.fullmatch(host) or ".." in host or host.startswith("."):
+        return _refuse_pattern(text)
+    return f"{host}{port}"
+
+
+def matches(pattern: str, host: str, port: int) -> bool:
+    """Whether a pattern of `pattern` is for this host of `normal_host`."""
+    name, its_port = _parts(pattern)
+    return its_port in {"", f":{port}"} and _expression(name).fullmatch(host) is not None
+
+
+@cache
+def _expression(name: str) -> re.Pattern[str]:
+    name = name.strip("[]")
+    above = ""
+    for prefix, expression in (("**.", r"(?:.+\.)?"), ("*.", r".+\.")):
+        if name.startswith(prefix):
+            name, above = name.removeprefix(prefix), expression
+            break
+    return re.compile(above + re.escape(name).replace(r"\*", ".*"))
+
+
+def _parts(text: str) -> tuple[str, str]:
+    """The host, IPv6 without brackets, and `:PORT` or nothing."""
+    found = _WITH_PORT.fullmatch(text)
+    host, port = (found[1], f":{int(found[2])}") if found else (text, "")
+    return (host[1:-1] if host.startswith("[") and host.endswith("]") else host), port
+
+
+def _refuse(host: str) -> str:
+    raise ValueError(f"{host!r} is no host")
+
+
+def _refuse_pattern(text: str) -> str:
+    raise ValueError(f"unsupported domain pattern syntax: {text!r}")

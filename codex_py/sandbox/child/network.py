@@ -1,0 +1,71 @@
+"""The one way out of a network namespace: a port in it at which the agent's proxy listens.
+
+A socket belongs to the namespace in which it was made. So the launcher makes the listening one inside, and passes it to
+the agent, which accepts what connects to it: no process has to stand between the two.
+"""
+
+import _socket  # importing `socket` takes 5 ms
+import posix
+
+from codex_py.sandbox.child import kernel
+
+PORT = 28128
+"""Below the ports that the kernel gives away, and not one that servers like."""
+_BACKLOG = 128
+_SET_FLAGS, _UP = 0x8914, 1
+_NAME_BYTES, _REQUEST_BYTES = 16, 40
+_DESCRIPTOR_BYTES = 4
+_HTTP, _SOCKS = f"http://127.0.0.1:{PORT}", f"socks5h://127.0.0.1:{PORT}"
+_BOTH_CASES = {
+    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "WS_PROXY", "WSS_PROXY"), _HTTP),
+    **dict.fromkeys(("ALL_PROXY", "FTP_PROXY"), _SOCKS),
+    "NO_PROXY": "",
+    **dict.fromkeys(("npm_config_proxy", "npm_config_http_proxy", "npm_config_https_proxy"), _HTTP),
+}
+_VARIABLES = {
+    **_BOTH_CASES,
+    **{name.lower(): value for name, value in _BOTH_CASES.items()},
+    **{name.upper(): value for name, value in _BOTH_CASES.items()},
+    **dict.fromkeys(("YARN_HTTP_PROXY", "YARN_HTTPS_PROXY", "PIP_PROXY"), _HTTP),
+    **dict.fromkeys(("BUNDLE_HTTP_PROXY", "BUNDLE_HTTPS_PROXY"), _HTTP),
+    **dict.fromkeys(("DOCKER_HTTP_PROXY", "DOCKER_HTTPS_PROXY"), _HTTP),
+    "NODE_USE_ENV_PROXY": "1",
+    "ELECTRON_GET_USE_PROXY": "true",
+    "CODEX_NETWORK_PROXY_ACTIVE": "1",
+}
+
+
+def variables(*, allows_local: bool) -> dict[bytes, bytes]:
+    """What programs look at to find the proxy, as Codex sets it."""
+    found = {**_VARIABLES, "CODEX_NETWORK_ALLOW_LOCAL_BINDING": str(int(allows_local))}
+    return {name.encode(): value.encode() for name, value in found.items()}
+
+
+def connect(name: str) -> "_socket.socket":
+    """The link to the agent. To be called outside of the namespace, and kept open while something of the command lives.
+
+    Raises:
+        OSError: the agent is gone.
+    """
+    link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    link.connect(f"\0{name}".encode())
+    return link
+
+
+def listen(link: "_socket.socket", *, is_up: bool = False) -> None:
+    """Listen in this namespace, and pass that on. `is_up`: its loopback interface already works.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    listening = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    if not is_up:
+        request = b"lo".ljust(_NAME_BYTES, b"\0") + _UP.to_bytes(2, "little")
+        request = bytearray(request.ljust(_REQUEST_BYTES, b"\0"))
+        kernel.system_call("ioctl", listening.fileno(), _SET_FLAGS, request)
+    listening.bind(("127.0.0.1", PORT))
+    listening.listen(_BACKLOG)
+    call_id = posix.environ.get(b"CODEX_TOOL_CALL_ID") or b"-"
+    given = listening.fileno().to_bytes(_DESCRIPTOR_BYTES, "little")
+    link.sendmsg([call_id], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, given)])
+    listening.close()

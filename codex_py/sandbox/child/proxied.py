@@ -1,0 +1,50 @@
+"""Starts a command whose only way out is the agent's proxy. The words are those of the launcher, or, around bubblewrap:
+
+out NAME COMMAND...      before it: connects to the agent
+in LOCAL COMMAND...      behind it, in the network namespace: listens. LOCAL is 1 or 0
+"""
+
+import _socket
+import posix
+
+from codex_py.sandbox.child import kernel, launcher, network
+from codex_py.sandbox.child.confinement import FAILED, Confinement, become, say
+from codex_py.sandbox.child.kernel import signals
+
+_LINK, _HELD = 6, 7
+"""Descriptors that nothing else of bubblewrap's command line has: one that it passes on, and one that it holds."""
+
+
+def main(words: list[str]) -> None:
+    if words[0] not in {"out", "in"}:
+        launcher.main(words, confinement_type=ProxiedConfinement)
+    side, what, *command = words
+    more: dict[bytes, bytes] = {}
+    # Python ignores both itself.
+    for number in (signals.SIGPIPE, signals.SIGXFSZ):
+        signals.signal(number, signals.SIG_DFL)
+    try:
+        if side == "out":
+            link = network.connect(what)
+            for number in (_LINK, _HELD):
+                posix.dup2(link.fileno(), number)
+        else:
+            link = _socket.socket(fileno=_LINK)
+            network.listen(link, is_up=True)
+            link.close()
+            more = network.variables(allows_local=what == "1")
+    except OSError as error:
+        say(f"the command could not be confined (bwrap): {error}")
+        kernel.leave(FAILED)
+    become(command, more)
+
+
+class ProxiedConfinement(Confinement):
+    def begin(self) -> None:
+        super().begin()
+        # Every process but the command keeps it open: when all have ended, the agent knows it.
+        self._link = network.connect(self.proxy)
+        self.variables = network.variables(allows_local=self.allows_local)
+
+    def listen(self) -> None:
+        network.listen(self._link)

@@ -1,0 +1,141 @@
+"""Decides whether a command may reach a host: by its name, then by the addresses that it has. Connects to those."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from codex_py.protocol.domain_rules import DomainRules
+from codex_py.protocol.hosts import address, is_public, matches, normal_host
+from codex_py.sandbox.network.report import Blocked, NetworkReport, Reason
+
+Kind: TypeAlias = Literal["http", "https_connect", "socks5_tcp"]
+Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
+"""The addresses of a name; an `OSError` if it has none."""
+_SAFE_METHODS: Final = {"GET", "HEAD", "OPTIONS"}
+_CONNECT_TIMEOUT_S: Final = 30.0
+_ASK_TIMEOUT_S: Final = 120.0
+
+
+class Refused(Exception):
+    """Raised where a connection is blocked."""
+
+    def __init__(self, blocked: Blocked) -> None:
+        super().__init__(blocked.reason)
+        self.blocked = blocked
+
+
+@dataclass(eq=False)
+class Gate:
+    """The way out of one command."""
+
+    rules: DomainRules
+    call_id: str
+    report: NetworkReport
+    resolve: Resolve
+
+    async def open(self, host: str, port: int, kind: Kind, method: str = "") -> Streams:
+        """Connect to a host. It is resolved once, and only addresses that were looked at are connected to.
+
+        Raises:
+            Refused: it may not be reached; the report has it.
+            ValueError: this is no host.
+            OSError: it cannot be reached.
+        """
+        host = normal_host(host)
+        try:
+            addresses = await self._addresses(host, port, kind, method)
+        except Refused as refused:
+            self.report.add(refused.blocked)
+            raise
+        problem = OSError(f"{host} has no address")
+        for each in addresses:
+            try:
+                async with asyncio.timeout(_CONNECT_TIMEOUT_S):
+                    return await asyncio.open_connection(each, port)
+            except OSError as error:
+                problem = error
+        raise problem
+
+    async def _addresses(self, host: str, port: int, kind: Kind, method: str) -> Sequence[str]:
+        rules, own = self.rules, address(host)
+        is_local = host == "localhost" or (own is not None and not is_public(own))
+        if any(matches(each, host, port) for each in rules.deny):
+            raise self._refused(host, port, "denied")
+        named = {host, f"{host}:{port}", f"[{host}]:{port}"}.intersection(rules.allow)
+        is_listed = bool(named) or any(matches(each, host, port) for each in rules.allow)
+        if is_local and not named and not (is_listed and rules.allows_local):
+            raise self._refused(host, port, "not_allowed_local")
+        if not is_listed:
+            await self._ask(Blocked(self.call_id, host, port, "not_allowed"))
+        if rules.is_limited and kind != "http":
+            # What goes through it cannot be seen.
+            raise self._refused(host, port, "mitm_required")
+        if rules.is_limited and method not in _SAFE_METHODS:
+            raise self._refused(host, port, "method_not_allowed")
+        found = [host] if own is not None else await self.resolve(host, port)
+        if host == "localhost" and named:
+            return [each for each in found if (at := address(each)) and at.is_loopback]
+        if own is not None:
+            return found
+        allowed = [each for each in found if self._may_have(each, port)]
+        if found and not allowed:
+            raise self._refused(host, port, "not_allowed_local")
+        return allowed
+
+    def _may_have(self, text: str, port: int) -> bool:
+        """Whether an allowed name may have this address."""
+        if (found := address(text)) is None:
+            return False
+        host = str(found)
+        if any(matches(each, host, port) for each in self.rules.deny):
+            return False
+        return (
+            is_public(found)
+            or self.rules.allows_local
+            or any("*" not in each and matches(each, host, port) for each in self.rules.allow)
+        )
+
+    def _refused(self, host: str, port: int, reason: Reason) -> Refused:
+        return Refused(Blocked(self.call_id, host, port, reason))
+
+    async def _ask(self, blocked: Blocked) -> None:
+        """Ask the user, while the command waits. Raises `Refused` for a no, and if there is nobody to ask."""
+        ask = None if self.rules.is_closed else self.report.ask
+        if ask is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ASK_TIMEOUT_S):
+                    if await asyncio.wrap_future(ask(blocked)):
+                        return
+        raise Refused(blocked)
+
+
+async def resolved(host: str, port: int) -> Sequence[str]:
+    """The addresses of a name, as the machine resolves it.
+
+    In a thread that nobody has to wait for: a name server that does not answer takes its time, and a session may end.
+    """
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Sequence[str]] = loop.create_future()
+
+    def settle(found: Sequence[str], error: OSError | None) -> None:
+        if not answer.done():
+            answer.set_exception(error) if error is not None else answer.set_result(found)
+
+    def ask() -> None:
+        found: Sequence[str] = ()
+        problem = None
+        try:
+            rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found = list(dict.fromkeys(str(row[4][0]) for row in rows))
+        except OSError as error:
+            problem = error
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, found, problem)
+
+    threading.Thread(target=ask, daemon=True).start()
+    return await answer

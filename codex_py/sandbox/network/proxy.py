@@ -1,0 +1,59 @@
+"""The proxy of a session: one thread, which serves the commands that may reach some hosts.
+
+Each such command has a network of its own, with nothing in it but a port at which it finds the proxy. It is the
+launcher of the command that listens there, and passes the listening socket to us: see `sandbox.child.network`. So
+nobody outside of the command can reach the port, and we know which command asks.
+"""
+
+import asyncio
+import os
+import socket
+import threading
+from concurrent.futures import Future
+from typing import Final
+
+from codex_py.protocol.domain_rules import DomainRules
+from codex_py.sandbox.network.report import NetworkReport
+from codex_py.sandbox.network.server import Server
+
+_NAME_BYTES: Final = 16
+_BACKLOG: Final = 64
+
+
+class NetworkProxy:
+    """Starts with the first `address`, and again after `close`."""
+
+    def __init__(self, report: NetworkReport) -> None:
+        self._report = report
+        self._addresses: dict[DomainRules, str] = {}
+        self._thread: threading.Thread | None = None
+
+    def address(self, rules: DomainRules) -> str:
+        """The name of an abstract socket, at which the launchers of commands with these rules are waited for."""
+        if self._thread is None:
+            self._server = Server(self._report)
+            started: Future[asyncio.AbstractEventLoop] = Future()
+            run = self._server.run(started.set_result)
+            self._thread = threading.Thread(
+                target=lambda: asyncio.run(run), name="network proxy", daemon=True
+            )
+            self._thread.start()
+            self._loop = started.result()
+        if rules not in self._addresses:
+            listening = socket.socket(socket.AF_UNIX)
+            # No file, which a kill would leave behind. Whoever connects has to be the same user.
+            name = f"codex-py-{os.urandom(_NAME_BYTES).hex()}"
+            listening.bind(f"\0{name}")
+            listening.listen(_BACKLOG)
+            listening.setblocking(False)
+            self._loop.call_soon_threadsafe(self._server.begin, listening, rules)
+            self._addresses[rules] = name
+        return self._addresses[rules]
+
+    def close(self) -> None:
+        """End the thread and all connections."""
+        if self._thread is not None:
+            self._loop.call_soon_threadsafe(self._server.stop)
+            self._thread.join()
+            self._thread = None
+            self._addresses.clear()

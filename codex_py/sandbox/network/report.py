@@ -1,0 +1,64 @@
+"""What the proxy tells of the connections that it did not make. LIGHT."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+from codex_py.protocol.frozen import frozen
+
+Reason: TypeAlias = Literal[
+    "not_allowed", "denied", "not_allowed_local", "method_not_allowed", "mitm_required"
+]
+"""As Codex's proxy names them."""
+REASONS: Final[dict[Reason, str]] = {
+    "not_allowed": "it is not on the list of allowed domains",
+    "denied": "the list of domains denies it",
+    "not_allowed_local": "private and local addresses must be listed themselves",
+    "method_not_allowed": "only GET, HEAD and OPTIONS are allowed",
+    "mitm_required": "only plain HTTP is allowed",
+}
+_MAX_REPORTED: Final = 100
+"""Hosts of one call."""
+
+
+@frozen
+class Blocked:
+    """A connection that was not made."""
+
+    call_id: str
+    """Of the tool call whose command asked for it; empty if there is none."""
+    host: str
+    port: int
+    reason: Reason
+
+    @property
+    def pattern(self) -> str | None:
+        """The pattern that would allow it, if the user can."""
+        is_address = ":" in self.host or self.host.replace(".", "").isdigit()
+        local = self.host == "localhost" or is_address
+        can = self.reason == "not_allowed" or (self.reason == "not_allowed_local" and local)
+        return self.host if can else None
+
+    def __str__(self) -> str:
+        return f"{self.host}, port {self.port}: {REASONS[self.reason]}"
+
+
+@dataclass(eq=False)
+class NetworkReport:
+    """Shared by threads: each access is one operation on a dictionary."""
+
+    blocked: dict[Blocked, None] = field(default_factory=dict[Blocked, None])
+    """In the order in which they came, each once until it is taken."""
+    ask: Callable[[Blocked], Any] | None = None
+    """Asks the user about a host that is not allowed, from any thread. Returns a `concurrent.futures.Future` of a
+    boolean, whose module takes 8 ms. None: nobody is asked."""
+
+    def add(self, blocked: Blocked) -> None:
+        if len(self.blocked) < _MAX_REPORTED:
+            self.blocked[blocked] = None
+
+    def take(self) -> list[Blocked]:
+        found = list(self.blocked)
+        for each in found:
+            self.blocked.pop(each, None)
+        return found

@@ -1,0 +1,128 @@
+"""Serves the commands of a session: takes their listening sockets from the launchers, and what connects to these."""
+
+import asyncio
+import os
+import socket
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+import h11
+
+from codex_py.protocol.domain_rules import DomainRules
+from codex_py.sandbox.network.gate import Gate, resolved
+from codex_py.sandbox.network.http import serve_http
+from codex_py.sandbox.network.report import NetworkReport
+from codex_py.sandbox.network.tunnel import serve_socks
+
+_MAX_ID_BYTES: Final = 200
+_MAX_CONNECTIONS: Final = 256
+"""Of one command. Each takes two descriptors of this process."""
+_SOCKS: Final = b"\5"
+_WAIT_S: Final = 0.1
+
+
+class _Ended(Exception):
+    pass
+
+
+class Server:
+    """`report`: gets what is blocked."""
+
+    def __init__(self, report: NetworkReport) -> None:
+        self._report = report
+
+    async def run(self, started: Callable[[asyncio.AbstractEventLoop], None]) -> None:
+        """Serve until `stop`. `started`: gets the loop, in which the other methods are called."""
+        self._stop = asyncio.Event()
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                started(asyncio.get_running_loop())
+                await self._stop.wait()
+                raise _Ended
+        except* _Ended:
+            pass
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def begin(self, listening: socket.socket, rules: DomainRules) -> None:
+        """Serve the commands whose launchers connect to this socket, by these rules."""
+        self._group.create_task(self._launchers(listening, rules))
+
+    async def _launchers(self, listening: socket.socket, rules: DomainRules) -> None:
+        with listening:
+            while True:
+                link, _ = await asyncio.get_running_loop().sock_accept(listening)
+                self._group.create_task(self._serve(link, rules))
+
+    async def _serve(self, link: socket.socket, rules: DomainRules) -> None:
+        """Serve a command for as long as one of its processes holds the other end of the link."""
+        loop = asyncio.get_running_loop()
+        ready = loop.create_future()
+        with link:
+            if _user_of(link) != os.geteuid():
+                return
+            link.setblocking(False)
+            loop.add_reader(link, lambda: ready.done() or ready.set_result(None))
+            try:
+                await ready
+            finally:
+                loop.remove_reader(link)
+            call_id, given, _, _ = socket.recv_fds(link, _MAX_ID_BYTES, 1)
+            if not given:
+                # The launcher has failed.
+                return
+            with socket.socket(fileno=given[0]) as listening:
+                listening.setblocking(False)
+                gate = Gate(rules, call_id.decode(), self._report, resolved)
+                try:
+                    async with asyncio.TaskGroup() as group:
+                        group.create_task(_accept(listening, gate))
+                        with suppress(OSError):
+                            await loop.sock_recv(link, 1)
+                        raise _Ended
+                except* _Ended:
+                    pass
+
+
+async def _accept(listening: socket.socket, gate: Gate) -> None:
+    room = asyncio.Semaphore(_MAX_CONNECTIONS)
+
+    async def serve(connection: socket.socket) -> None:
+        try:
+            await _serve_connection(connection, gate)
+        finally:
+            room.release()
+
+    async with asyncio.TaskGroup() as group:
+        while True:
+            await room.acquire()
+            try:
+                connection, _ = await asyncio.get_running_loop().sock_accept(listening)
+            except OSError:
+                # No descriptors are left, for now.
+                room.release()
+                await asyncio.sleep(_WAIT_S)
+                continue
+            group.create_task(serve(connection))
+
+
+async def _serve_connection(connection: socket.socket, gate: Gate) -> None:
+    reader, writer = client = await asyncio.open_connection(sock=connection)
+    try:
+        with suppress(OSError, asyncio.IncompleteReadError, h11.ProtocolError):
+            first = await reader.read(1)
+            if first == _SOCKS:
+                await serve_socks(client, gate)
+            elif first:
+                await serve_http(client, gate, first)
+    finally:
+        writer.close()
+
+
+def _user_of(link: socket.socket) -> int:
+    """The user at the other end."""
+    size = struct.calcsize("3i")
+    return struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))[1]

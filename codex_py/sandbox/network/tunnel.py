@@ -1,0 +1,79 @@
+"""Bytes that pass both ways, and SOCKS 5, which leads to such a tunnel: https://www.rfc-editor.org/rfc/rfc1928"""
+
+import asyncio
+import socket
+from contextlib import suppress
+from typing import Final
+
+from codex_py.sandbox.network.gate import Gate, Refused, Streams
+
+READ_BYTES: Final = 64 << 10
+_VERSION, _NO_LOGIN, _NO_METHOD = 5, 0, 255
+_CONNECT: Final = 1
+_IPV4, _NAME, _IPV6 = 1, 3, 4
+_DONE, _FORBIDDEN, _UNREACHABLE, _NO_COMMAND, _NO_KIND = 0, 2, 4, 7, 8
+
+
+async def join(one: Streams, other: Streams) -> None:
+    """Pass bytes both ways until both sides have ended."""
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(READ_BYTES):
+                writer.write(data)
+                await writer.drain()
+            writer.write_eof()
+            return
+        # The other direction would wait for ever.
+        for _, each in (one, other):
+            each.close()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(copy(one[0], other[1]))
+        group.create_task(copy(other[0], one[1]))
+
+
+async def serve_socks(client: Streams, gate: Gate) -> None:
+    """Serve a connection, of which the first byte was read, to its end. Names are resolved here.
+
+    Raises:
+        OSError, asyncio.IncompleteReadError: it broke.
+    """
+    reader, writer = client
+    count = (await reader.readexactly(1))[0]
+    has_method = _NO_LOGIN in await reader.readexactly(count)
+    writer.write(bytes((_VERSION, _NO_LOGIN if has_method else _NO_METHOD)))
+    if not has_method:
+        return
+    _, command, _, kind = await reader.readexactly(4)
+    if kind not in {_IPV4, _NAME, _IPV6}:
+        writer.write(_reply(_NO_KIND))
+        return
+    size = {_IPV4: 4, _IPV6: 16}.get(kind) or (await reader.readexactly(1))[0]
+    name = await reader.readexactly(size)
+    port = int.from_bytes(await reader.readexactly(2), "big")
+    if command != _CONNECT:
+        writer.write(_reply(_NO_COMMAND))
+        return
+    if kind == _NAME:
+        host = name.decode("latin-1")
+    else:
+        host = socket.inet_ntop(socket.AF_INET if kind == _IPV4 else socket.AF_INET6, name)
+    try:
+        upstream = await gate.open(host, port, "socks5_tcp")
+    except (Refused, ValueError):
+        writer.write(_reply(_FORBIDDEN))
+        return
+    except OSError:
+        writer.write(_reply(_UNREACHABLE))
+        return
+    try:
+        writer.write(_reply(_DONE))
+        await join(client, upstream)
+    finally:
+        upstream[1].close()
+
+
+def _reply(code: int) -> bytes:
+    # With an address that nobody reads.
+    return bytes((_VERSION, code, 0, _IPV4, 0, 0, 0, 0, 0, 0))
