@@ -7,6 +7,7 @@ special name stops the start, and `{a,b}` in a pattern means either.
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -14,7 +15,7 @@ from codex_py.config.layers import Layers
 from codex_py.errors import ConfigError
 from codex_py.filesystem.git import main_work_tree
 from codex_py.protocol.approval import SandboxMode, SandboxPolicy
-from codex_py.protocol.file_rules import Access, FileRules
+from codex_py.protocol.file_rules import NO_RULES, Access, FileRules
 from codex_py.protocol.frozen import frozen
 
 BUILT_IN: Final[dict[str, SandboxMode]] = {
@@ -168,6 +169,12 @@ def file_rules(
     files = protection_rules(layers, workspace)
     if profile is not None:
         files = files.plus(profile.rules(workspace))
+    own = replace(layers, layers=tuple(each for each in layers.layers if each.name != "project"))
+    if own != layers and chosen_profile(own)[0] is not None:
+        # A project may choose and change profiles, but opens nothing that its user denies.
+        _, of_user = chosen_permissions(own)
+        denied = NO_RULES if of_user is None else of_user.rules(workspace)
+        files = files.denying(denied.denied, denied.globs)
     return files if root is None or main is None else files.copied(main, root)
 
 

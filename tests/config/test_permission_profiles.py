@@ -87,6 +87,32 @@ def test_the_choice_of_a_built_in_profile_drops_the_other_one(place: Place):
     assert not config.sandbox_policy().files.denies
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'default_permissions = ":workspace"',
+        'default_permissions = "q"\npermissions.q = {}',
+        'permissions.base.filesystem.":workspace_roots" = { "sec" = "write", "sec/x" = "read" }',
+    ],
+)
+def test_a_trusted_project_opens_nothing_that_its_user_denies(place: Place, text: str):
+    place.trusted(_CHILD + _BASE)
+    place.project(text)
+    place.trust()
+    rules = place.load().sandbox_policy().files
+    assert place.cwd / "sec" in rules.denied
+    assert (place.cwd, "**/*.env") in rules.globs
+    assert place.cwd / "sec/x" not in dict(rules.entries)
+
+
+def test_a_trusted_project_may_choose_a_profile_of_its_user(place: Place):
+    place.trusted(_BASE)
+    place.project('default_permissions = "base"')
+    place.trust()
+    entries = dict(place.load().sandbox_policy().files.entries)
+    assert (entries[place.cwd / "sec"], entries[place.cwd / "sec/open"]) == ("deny", "read")
+
+
 def test_protection_denies_in_every_mode_and_adds_up(place: Place):
     place.user('protection = { secrets = "deny", deny = ["a", "/b/*.c"] }')
     policy = place.load(flags={"protection": {"deny": ["d/**"]}}).sandbox_policy()
