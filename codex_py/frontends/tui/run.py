@@ -133,7 +133,7 @@ def _layout(surface: Surface) -> layout.AnyContainer:
     page = layout.HSplit(
         [
             layout.Window(
-                FormattedTextControl(lambda: _live(surface)),
+                FormattedTextControl(lambda: live_rows(surface)),
                 height=lambda: _live_height(surface),
                 dont_extend_height=True,
             ),
@@ -146,7 +146,8 @@ def _layout(surface: Surface) -> layout.AnyContainer:
     return layout.DynamicContainer(lambda: (panels.covers and panels.top) or page)
 
 
-def _live(surface: Surface) -> Fragments:
+def live_rows(surface: Surface) -> Fragments:
+    """What stands above the composer: it may still change."""
     screen, theme, outbox = surface.screen, surface.screen.theme, surface.outbox
     lines: list[Fragments] = []
     if surface.loaded is not None:

@@ -6,6 +6,7 @@ Kept in files by test_looks.py, and drawn by scripts/screens. Questions and list
 import asyncio
 import io
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -20,12 +21,14 @@ from codex_py.config.config import load_config
 from codex_py.frontends.tui.agents import AgentNews, working_rows
 from codex_py.frontends.tui.cells.item import user_cell
 from codex_py.frontends.tui.cells.patch import diff_cells
+from codex_py.frontends.tui.composer import Outbox, Submission
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.keymap import Keymap
 from codex_py.frontends.tui.keys import SHORTCUTS
 from codex_py.frontends.tui.overlay import Overlay, Pages, table
 from codex_py.frontends.tui.reading import conversation_pages
 from codex_py.frontends.tui.render import Renderer
+from codex_py.frontends.tui.run import live_rows
 from codex_py.frontends.tui.status import Status
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.approval import DENIALS
@@ -62,7 +65,17 @@ from codex_py.protocol.events import (
 )
 from codex_py.protocol.plans import CLOSING, OPENING
 from codex_py.protocol.stream import Usage
-from tests.frontends.tui.drawing import ANSWER, PATCH, ROWS, THEMES, WIDTHS, Situation, drawn, live
+from tests.frontends.tui.drawing import (
+    ANSWER,
+    PATCH,
+    ROWS,
+    THEMES,
+    WIDTHS,
+    Situation,
+    drawn,
+    live,
+    screen_of,
+)
 from tests.frontends.tui.panel_situations import PANELS
 from tests.frontends.tui.shown import Shown
 
@@ -122,6 +135,24 @@ def thinking(width: int, theme: Theme) -> str:
     for state in states[:3]:
         state.known["turn-usage"] = "12.3k tokens, $0.012"
     return live(shown, theme) + drawn(_working(states, width, theme), theme)
+
+
+def queue(width: int, theme: Theme) -> str:
+    """What waits to be sent, below a command that runs."""
+    shown = Shown(width, theme)
+    shown.tell(TurnStarted(), ItemStarted(CommandExecution(id="1", command="pytest -q")))
+    surface: Any = SimpleNamespace(
+        screen=screen_of(width, theme),
+        outbox=Outbox(
+            steered=[Submission("And the documentation?")],
+            queue=[Submission("Then release it. " * 9, queued=True), Submission("/review")],
+        ),
+        loaded=shown.transcript,
+        status=Status(working_since=_NOW - 9, heard_at=_NOW, is_calling=True),
+        panels=SimpleNamespace(top=None),
+    )
+    with patch("time.monotonic", lambda: _NOW):
+        return drawn([live_rows(surface)], theme)
 
 
 def retries(width: int, theme: Theme) -> str:
@@ -412,6 +443,7 @@ _NOW: Final = 6_000.0
 SITUATIONS: Final[Mapping[str, Situation]] = {
     "prompt": prompt,
     "thinking": thinking,
+    "queue": queue,
     "retries": retries,
     "running command": running,
     "working": working,
