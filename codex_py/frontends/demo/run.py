@@ -99,6 +99,8 @@ def demo_environment(home: Path, environment: Mapping[str, str]) -> dict[str, st
 def make_repository(folder: Path, environment: Mapping[str, str]) -> Path:
     """Copy the demo's files, and commit them if git is installed, so that the change can be seen."""
     shutil.copytree(_REPOSITORY, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    # What its tests leave behind is no change of the agent's.
+    (folder / ".gitignore").write_text("__pycache__/\n", encoding="utf-8")
     with suppress(CodexError, FileNotFoundError):
         programs = programs_outside(codex_home(environment), environment, Path.cwd())
         git = find_git(programs, environment)
