@@ -258,12 +258,12 @@ TUI: Final[Table] = {
 
 @cache
 def feature_names() -> frozenset[str]:
-    """The names that `[features]` of Codex 0.169 knows, old spellings included."""
+    """The names that `[features]` of Codex 0.171 knows, old spellings included."""
     return frozenset(line.split()[0] for line in feature_lines())
 
 
 def feature_lines() -> list[str]:
-    """The rows that `codex features list` of Codex 0.169 prints: name, stage and default, at least two blanks apart.
+    """The rows that `codex features list` of Codex 0.171 prints: name, stage and default, at least two blanks apart.
 
     An old spelling is a line without more. `undo`, which Codex has removed, is as it is here.
     """

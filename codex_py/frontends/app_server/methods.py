@@ -13,7 +13,7 @@ from codex_py.frontends.app_server.account import Account
 from codex_py.frontends.app_server.threads import Threads
 from codex_py.version import __version__
 
-CODEX_VERSION: Final = "0.169.0"
+CODEX_VERSION: Final = "0.171.0"
 """The version whose protocol this is: the SDK of Codex wants 0.151 or newer."""
 
 

@@ -103,7 +103,7 @@ def test_the_handshake_is_first(place: Workplace) -> None:
     assert server.refused("thread/list") == {"code": -32600, "message": "Not initialized"}
     with server:
         about = server.seen[-1]["result"]
-        assert about["userAgent"].startswith("tests/0.169.0 (")
+        assert about["userAgent"].startswith("tests/0.171.0 (")
         assert about["codexHome"] == str(place.home)
 
 
