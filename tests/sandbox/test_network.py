@@ -292,3 +292,74 @@ def test_without_a_proxy_a_command_with_a_list_is_offline(tmp_path: Path):
     finally:
         sandbox.release()
     assert b"PermissionError" in done.stderr
+
+
+_RAW = """
+import socket, sys
+def ask(text):
+    with socket.create_connection(("127.0.0.1", 28128)) as s:
+        s.sendall(text.replace("|", "\\r\\n").encode())
+        s.shutdown(1)
+        data = b""
+        while part := s.recv(65536):
+            data += part
+        return [line.split()[1].decode() for line in data.split(b"\\n") if line.startswith(b"HTTP/")]
+for text in sys.argv[1:]:
+    print(*ask(text))
+"""
+_A, _TWO = "GET http://allowed.test/echo HTTP/1.1|Host: allowed.test|", "Content-Length: 3|"
+_HOSTILE = {
+    # Each request on a connection is judged.
+    f"{_A}|GET http://other.test/ HTTP/1.1|Host: other.test||": "200 403",
+    f"{_A}|{_A}|": "200 200",
+    # A request has one length, one host and one form.
+    f"{_A}{_TWO}Transfer-Encoding: chunked||0||": "400",
+    f"{_A}Content-Length: 3|Content-Length: 4||abcd": "400",
+    f"{_A}Transfer-Encoding: gzip, chunked||0||": "501",
+    f"{_A}Host: other.test||": "400",
+    "GET http://allowed.test/ HTTP/1.1|Host: other.test||": "400",
+    "GET http://allowed.test/ HTTP/1.1|Host: allowed.test:8080||": "400",
+    "GET http://allowed.test/ HTTP/1.1||": "400",
+    "GET / HTTP/1.1|Host: allowed.test||": "400",
+    "GET https://allowed.test/ HTTP/1.1|Host: allowed.test||": "400",
+    "GET http://other.test#@allowed.test/ HTTP/1.1|Host: allowed.test||": "400",
+    "GET http://other.test\\@allowed.test/ HTTP/1.1|Host: allowed.test||": "400",
+    "GET http://other.test:80@allowed.test/echo HTTP/1.1|Host: allowed.test||": "200",
+    "GET http://allowed.test%2eother.test/ HTTP/1.1|Host: allowed.test||": "400",
+    # What would be a second request for the server is none.
+    f"{_A}{_TWO}|abcGET http://other.test/ HTTP/1.1|Host: other.test||": "200 403",
+    f"{_A}Connection: close, host|X: a||": "200",
+    "CONNECT other.test:80 HTTP/1.1|Host: allowed.test:80||": "403",
+    "CONNECT allowed.test HTTP/1.1|Host: allowed.test||": "400",
+    "CONNECT allowed.test:80 HTTP/1.1|Host: x||GET /echo HTTP/1.0||": "200 200",
+    "HEAD http://other.test/ HTTP/1.1|Host: other.test||": "403",
+    "nonsense||": "400",
+}
+
+
+@needs_root
+def test_no_form_of_a_request_gets_past_the_list(world: Path):
+    (world / "raw.py").write_text(_RAW, encoding="ascii")
+    words = " ".join(f"'{text}'" for text in _HOSTILE)
+    printed, _ = run(HOLDING[0], f"python3 raw.py {words}", world)
+    found = dict(zip(_HOSTILE, printed.splitlines(), strict=True))
+    assert found == _HOSTILE
+
+
+@needs_root
+@on_each
+def test_an_administrators_list_holds_commands_in_full_access(backend: Backend, world: Path):
+    rules = replace(RULES, is_required=True)
+    report = NetworkReport()
+    sandbox = PlatformSandbox(os.environ, backends=[backend], network=report)
+    policy = SandboxPolicy("danger-full-access", network_access=True, domains=rules)
+    script = f"curl -s http://allowed.test/echo; curl -s http://other.test/ -o o; touch {world.parent}/new;"
+    script += f" curl -s --noproxy '*' http://{OTHER}/echo"
+    try:
+        command = sandbox.command(["sh", "-c", script], policy, world)
+        done = subprocess.run(command, cwd=world, capture_output=True, check=False, timeout=60)
+    finally:
+        sandbox.release()
+    assert done.stdout == b"GET allowed.test 0\n"
+    assert [each.host for each in report.take()] == ["other.test"]
+    assert (world.parent / "new").exists()
