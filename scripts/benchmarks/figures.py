@@ -100,6 +100,12 @@ FIGURES = {
             for backend in ("namespaces", "bwrap", "views")
         ),
         *(
+            Figure(
+                name=f"proxy, {backend}", what="a request, more than without", unit="ms", at_most=1
+            )
+            for backend in ("namespaces", "bwrap", "views")
+        ),
+        *(
             figure
             for wire in ("responses", "chat", "anthropic", "text")
             for figure in (

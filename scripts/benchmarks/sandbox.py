@@ -2,15 +2,18 @@
 
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from codex_py.protocol.approval import SandboxPolicy
+from codex_py.protocol.domain_rules import DomainRules
 from codex_py.protocol.file_rules import NO_RULES, FileRules
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import PlatformSandbox, platform_backends, problem
+from codex_py.sandbox.network.report import NetworkReport
 from scripts.benchmarks.agent import Agent, fresh_place
 from scripts.benchmarks.samples import Sample
 from scripts.benchmarks.server import BenchmarkServer
@@ -31,7 +34,54 @@ def sandbox(server: BenchmarkServer, agent: Agent) -> Sample:  # noqa: ARG001
                 rules = _denials(place.repository)
                 denying = sum(_held_ms(backend, place.repository, rules))
                 found[f"denials, {backend.name}"] = denying - before - held
+                found[f"proxy, {backend.name}"] = _proxied_ms(backend, place.repository)
         return found
+
+
+_REQUESTS = 200
+_ASK = """
+import socket, sys, time
+port, url, times = int(sys.argv[1]), sys.argv[2], []
+for _ in range(int(sys.argv[3])):
+    began = time.perf_counter()
+    with socket.create_connection(("127.0.0.1", port)) as s:
+        s.sendall(f"GET {url} HTTP/1.1\\r\\nHost: 127.0.0.1:{sys.argv[4]}\\r\\n\\r\\n".encode())
+        s.recv(1024)
+    times.append(time.perf_counter() - began)
+print(sorted(times)[len(times) // 2] * 1000)
+"""
+_ANSWER = """
+import socket
+with socket.create_server(("127.0.0.1", 0)) as s:
+    print(s.getsockname()[1], flush=True)
+    while True:
+        with s.accept()[0] as c:
+            c.recv(1024)
+            c.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+"""
+
+
+def _proxied_ms(backend: Backend, folder: Path) -> float:
+    """What a request takes longer through the proxy than without, in the median."""
+    confined = PlatformSandbox(dict(os.environ), backends=[backend], network=NetworkReport())
+    domains = DomainRules(("127.0.0.1",))
+    policy = SandboxPolicy("workspace-write", (folder,), network_access=True, domains=domains)
+    argv = [sys.executable, "-c", _ANSWER]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, encoding="ascii") as server:
+        assert server.stdout is not None
+        port = server.stdout.readline().strip()
+
+        def took_ms(at: str, url: str, *, is_held: bool) -> float:
+            ask = [sys.executable, "-c", _ASK, at, url, str(_REQUESTS), port]
+            command = confined.command(ask, policy, folder) if is_held else ask
+            return float(subprocess.check_output(command, cwd=folder))
+
+        try:
+            direct = took_ms(port, "/", is_held=False)
+            return took_ms("28128", f"http://127.0.0.1:{port}/", is_held=True) - direct
+        finally:
+            server.kill()
+            confined.release()
 
 
 def _denials(folder: Path) -> FileRules:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import get_args
@@ -13,6 +14,7 @@ from codex_py.protocol.approval import (
     SandboxMode,
     SandboxPolicy,
 )
+from codex_py.protocol.domain_rules import DomainRules
 
 CWD = Path("/repo")
 
@@ -112,6 +114,16 @@ def test_permissions_name_the_network_and_the_writable_folders():
     assert instruction_text("permissions/network-enabled.md") in permissions_instructions(
         full, ApprovalPolicy.NEVER, CWD
     )
+
+
+def test_permissions_name_the_hosts_of_a_list():
+    domains = DomainRules(("a.test", "*.b.test:443"), ("c.b.test",))
+    policy = SandboxPolicy(mode="read-only", network_access=True, domains=domains)
+    text = permissions_instructions(policy, ApprovalPolicy.NEVER, CWD)
+    assert instruction_text("permissions/network-listed.md") in text
+    assert "Allowed hosts: `a.test`, `*.b.test:443`.\nDenied hosts: `c.b.test`." in text
+    offline = replace(policy, network_access=False)
+    assert "a.test" not in permissions_instructions(offline, ApprovalPolicy.NEVER, CWD)
 
 
 def test_the_time_zone_has_an_iana_name():

@@ -265,6 +265,8 @@ def test_programs_find_the_proxy_by_their_variables(backend: Backend, tmp_path: 
     for name in ("YARN", "BUNDLE", "DOCKER"):
         assert found[f"{name}_HTTP_PROXY"] == found[f"{name}_HTTPS_PROXY"] == http
     assert found["PIP_PROXY"] == http
+    for name in ("npm_config_noproxy", "NPM_CONFIG_NOPROXY", "BUNDLE_NO_PROXY"):
+        assert not found[name]
     assert (found["NODE_USE_ENV_PROXY"], found["ELECTRON_GET_USE_PROXY"]) == ("1", "true")
     assert found["CODEX_NETWORK_PROXY_ACTIVE"] == "1"
     assert found["CODEX_NETWORK_ALLOW_LOCAL_BINDING"] == "0"

@@ -19,7 +19,7 @@ _HTTP, _SOCKS = f"http://127.0.0.1:{PORT}", f"socks5h://127.0.0.1:{PORT}"
 _BOTH_CASES = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "WS_PROXY", "WSS_PROXY"), _HTTP),
     **dict.fromkeys(("ALL_PROXY", "FTP_PROXY"), _SOCKS),
-    "NO_PROXY": "",
+    **dict.fromkeys(("NO_PROXY", "npm_config_noproxy"), ""),
     **dict.fromkeys(("npm_config_proxy", "npm_config_http_proxy", "npm_config_https_proxy"), _HTTP),
 }
 _VARIABLES = {
@@ -29,6 +29,7 @@ _VARIABLES = {
     **dict.fromkeys(("YARN_HTTP_PROXY", "YARN_HTTPS_PROXY", "PIP_PROXY"), _HTTP),
     **dict.fromkeys(("BUNDLE_HTTP_PROXY", "BUNDLE_HTTPS_PROXY"), _HTTP),
     **dict.fromkeys(("DOCKER_HTTP_PROXY", "DOCKER_HTTPS_PROXY"), _HTTP),
+    "BUNDLE_NO_PROXY": "",
     "NODE_USE_ENV_PROXY": "1",
     "ELECTRON_GET_USE_PROXY": "true",
     "CODEX_NETWORK_PROXY_ACTIVE": "1",

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import h11
@@ -121,7 +122,9 @@ class _Client:
         }
         name = _HEADERS.get(blocked.reason, "blocked-by-allowlist")
         more = ((b"x-proxy-error", name.encode()),)
-        await self._say(403, json.dumps(facts), more, kind=b"application/json")
+        await self._say(
+            403, json.dumps(facts, separators=(",", ":")), more, kind=b"application/json"
+        )
 
     async def _say(
         self, status: int, text: str, more: _Headers = (), *, kind: bytes = b"text/plain"
@@ -133,7 +136,8 @@ class _Client:
         if self._http.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
             return
         # A refused CONNECT has a body too.
-        response = h11.Response(status_code=status, headers=headers)
+        phrase = HTTPStatus(status).phrase.encode()
+        response = h11.Response(status_code=status, headers=headers, reason=phrase)
         for event in (response, h11.Data(data=body if self._has_body else b""), h11.EndOfMessage()):
             await _send(self._http, self._streams, event)
         reader, writer = self._streams
