@@ -36,6 +36,8 @@ class Submission:
     """To be sent when the turn is over, not into it."""
     model: str | None = None
     """The model of its turn alone, which is one of its own; also `provider/model`."""
+    shown: str = ""
+    """The command that a long text of the program's own is shown as."""
 
 
 @dataclass(slots=True)
@@ -125,7 +127,7 @@ class Composer:
 
     def restore(self, submissions: list[Submission]) -> None:
         """Put back what was not sent after all, in front of what is written. The list is emptied."""
-        texts = [self.attachments.fold(each.text, each.images) for each in submissions]
+        texts = [e.shown or self.attachments.fold(e.text, e.images) for e in submissions]
         submissions.clear()
         if texts:
             self._show("\n\n".join([*texts, self.buffer.text]).rstrip("\n"))

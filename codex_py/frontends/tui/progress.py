@@ -196,7 +196,8 @@ class Progress:
         self._status.hint = ""
         self.said.append(event_items.UserMessage(id="", text=submission.text))
         for each in self._transcripts:
-            each.print(user_cell(submission.text, folds=each.renderer.theme.folds))
+            text = submission.shown or submission.text
+            each.print(user_cell(text, folds=each.renderer.theme.folds))
 
     def work_begins(self) -> None:
         self.last_answer = ""

@@ -159,7 +159,9 @@ def live_rows(surface: Surface) -> Fragments:
         if submissions:
             lines.append([("class:quiet", heading)])
         for each in submissions:
-            text = fit(printable(each.text.splitlines()[0]), screen.width - _BESIDE_TEXT)
+            text = fit(
+                printable((each.shown or each.text).splitlines()[0]), screen.width - _BESIDE_TEXT
+            )
             lines.append([("class:quiet", f"  {theme.sign(PROMPT)} {text}")])
     lines.append([])
     left = _rows_beside_panel(surface)

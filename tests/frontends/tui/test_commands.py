@@ -315,7 +315,7 @@ def test_stop_ends_a_command_of_the_users_too(start: Start) -> None:
         program.type("/stop")
         program.press("enter")
         program.wait_for("Stopped 1 command.")
-        program.wait_for("Ran sleep 417")
+        program.wait_for("You ran sleep 417")
 
 
 def test_stop_ends_commands_while_the_agent_works(start: Start) -> None:
@@ -329,3 +329,15 @@ def test_stop_ends_commands_while_the_agent_works(start: Start) -> None:
         program.press("enter")
         program.wait_for("Stopped 1 command.")
         program.wait_for("Working")
+
+
+def test_a_prompt_of_the_programs_own_is_shown_as_its_command(start: Start) -> None:
+    with ScriptedServer([[*ev_message("Written."), ev_completed()]]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type("/init")
+        program.press("enter")
+        program.wait_for("Written.")
+        assert "\u203a /init" in program.lines
+        assert "AGENTS.md" in str(server.requests[0].input)
+        assert "Look first" not in program.text

@@ -146,7 +146,9 @@ PROGRAM = [
 
 
 async def _init(context: CommandContext, _: str) -> None:
-    context.conversation.send(Submission(instruction_text("commands/init.md").strip()))
+    context.conversation.send(
+        Submission(instruction_text("commands/init.md").strip(), shown="/init")
+    )
 
 
 PROMPTS = [Command("init", "have AGENTS.md written", _init)]

@@ -23,7 +23,8 @@ async def _review(context: CommandContext, argument: str) -> None:
     await asyncio.to_thread(change_to_review, target, context.config, environment)
     reviews = (await context.conversation.opened()).feature(Reviews)
     assert reviews is not None
-    context.conversation.send(Submission(reviews.begin(target), queued=True))
+    shown = f"/review {one_line(argument, _LONGEST_TITLE)}"
+    context.conversation.send(Submission(reviews.begin(target), queued=True, shown=shown))
 
 
 async def _chosen(context: CommandContext) -> str:
