@@ -25,12 +25,11 @@ from codex_py.process.sessions import ProcessSessions
 from codex_py.programs import record_writable_roots
 from codex_py.protocol.approval import (
     ApprovalRequest,
-    Approvals,
     Review,
     ReviewDecision,
     SandboxPolicy,
 )
-from codex_py.protocol.dispatch import Dispatch, ItemIds, Tool, ToolContext, ToolUse
+from codex_py.protocol.dispatch import Approvals, Dispatch, ItemIds, Tool, ToolContext, ToolUse
 from codex_py.protocol.events import EventSink
 from codex_py.protocol.extension import Extension, ToolFinder
 from codex_py.protocol.items import OutputItem

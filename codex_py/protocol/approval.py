@@ -1,14 +1,13 @@
 """Approval and sandbox policies, and how the user is asked to approve a call."""
 
-import asyncio
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
-from codex_py.errors import CodexError, ToolError, TurnSuspended
+from codex_py.errors import CodexError, TurnSuspended
 from codex_py.protocol.domain_rules import DomainRules
 from codex_py.protocol.file_rules import NO_RULES, FileRules
 from codex_py.protocol.frozen import frozen
@@ -213,53 +212,3 @@ class AbsentApprover:
         if request.agent is not None:
             return Review(ReviewDecision.DENIED, "the call of a subagent cannot wait for a person")
         raise TurnSuspended("the run waits for an approval of another call")
-
-
-class Approvals:
-    """The approvals that the user granted for a session. Tools ask for further ones here.
-
-    Hold `asking` while you ask, so that the user gets one question at a time. A session shares it with its children.
-    Check `granted` again once you hold it:
-    the previous answer may cover this call.
-
-    Args:
-        abort: ends the turn; called if the user decides `ABORT`.
-        agent: see `ApprovalRequest`.
-    """
-
-    def __init__(
-        self,
-        approver: Approver,
-        abort: Callable[[], None] = lambda: None,
-        asking: asyncio.Lock | None = None,
-        agent: str | None = None,
-    ) -> None:
-        self._approver = approver
-        self._abort = abort
-        self._agent = agent
-        self.granted: set[Any] = set()
-        """Keys of the commands, files and tools that are approved for the session."""
-        self.asking = asking or asyncio.Lock()
-
-    async def ask(
-        self, request: ApprovalRequest, grants: Iterable[Hashable], *, rejected: str
-    ) -> ReviewDecision:
-        """Ask the user. Returns one of the approving decisions.
-
-        Args:
-            grants: keys to add to `granted` if the user approves for the session.
-            rejected: how the error begins if the user refuses; their feedback follows.
-
-        Raises:
-            ToolError: the user refused.
-            CodexError: the approver gave no answer that can be understood.
-        """
-        review = as_review(await self._approver.review(replace(request, agent=self._agent)))
-        if review.decision is ReviewDecision.ABORT:
-            self._abort()
-        if review.decision in {ReviewDecision.DENIED, ReviewDecision.ABORT}:
-            feedback = f": {review.feedback}" if review.feedback else ""
-            raise ToolError(f"{rejected}{feedback}", code="ApprovalDenied")
-        if review.decision is ReviewDecision.APPROVED_FOR_SESSION:
-            self.granted.update(grants)
-        return review.decision

@@ -1,11 +1,20 @@
 """How a call is run: the tool, its context, and the function that extensions wrap. LIGHT."""
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from codex_py.errors import ToolError
-from codex_py.protocol.approval import Approvals, AskForApproval, SandboxPolicy
+from codex_py.protocol.approval import (
+    ApprovalRequest,
+    Approver,
+    AskForApproval,
+    ReviewDecision,
+    SandboxPolicy,
+    as_review,
+)
 from codex_py.protocol.events import EventSink
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.tools import ToolCall, ToolOutput
@@ -28,6 +37,56 @@ class ItemIds:
         if self._upcoming is None:
             self._upcoming = self._fresh()
         return self._upcoming
+
+
+class Approvals:
+    """The approvals that the user granted for a session. Tools ask for further ones here.
+
+    Hold `asking` while you ask, so that the user gets one question at a time. A session shares it with its children.
+    Check `granted` again once you hold it:
+    the previous answer may cover this call.
+
+    Args:
+        abort: ends the turn; called if the user decides `ABORT`.
+        agent: see `ApprovalRequest`.
+    """
+
+    def __init__(
+        self,
+        approver: Approver,
+        abort: Callable[[], None] = lambda: None,
+        asking: asyncio.Lock | None = None,
+        agent: str | None = None,
+    ) -> None:
+        self._approver = approver
+        self._abort = abort
+        self._agent = agent
+        self.granted: set[Any] = set()
+        """Keys of the commands, files and tools that are approved for the session."""
+        self.asking = asking or asyncio.Lock()
+
+    async def ask(
+        self, request: ApprovalRequest, grants: Iterable[Hashable], *, rejected: str
+    ) -> ReviewDecision:
+        """Ask the user. Returns one of the approving decisions.
+
+        Args:
+            grants: keys to add to `granted` if the user approves for the session.
+            rejected: how the error begins if the user refuses; their feedback follows.
+
+        Raises:
+            ToolError: the user refused.
+            CodexError: the approver gave no answer that can be understood.
+        """
+        review = as_review(await self._approver.review(replace(request, agent=self._agent)))
+        if review.decision is ReviewDecision.ABORT:
+            self._abort()
+        if review.decision in {ReviewDecision.DENIED, ReviewDecision.ABORT}:
+            feedback = f": {review.feedback}" if review.feedback else ""
+            raise ToolError(f"{rejected}{feedback}", code="ApprovalDenied")
+        if review.decision is ReviewDecision.APPROVED_FOR_SESSION:
+            self.granted.update(grants)
+        return review.decision
 
 
 @frozen

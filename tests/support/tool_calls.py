@@ -12,13 +12,12 @@ from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.approval import (
     ApprovalPolicy,
     ApprovalRequest,
-    Approvals,
     AskForApproval,
     Review,
     ReviewDecision,
     SandboxPolicy,
 )
-from codex_py.protocol.dispatch import ItemIds, Tool, ToolContext
+from codex_py.protocol.dispatch import Approvals, ItemIds, Tool, ToolContext
 from codex_py.protocol.event_items import CommandExecution
 from codex_py.protocol.events import Event, ItemCompleted, ItemStarted
 from codex_py.protocol.tools import ToolOutput

@@ -5,8 +5,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from codex_py.protocol.approval import ApprovalPolicy, Approvals, AskForApproval, SandboxPolicy
-from codex_py.protocol.dispatch import ItemIds, Tool, ToolContext
+from codex_py.protocol.approval import ApprovalPolicy, AskForApproval, SandboxPolicy
+from codex_py.protocol.dispatch import Approvals, ItemIds, Tool, ToolContext
 from codex_py.protocol.events import EventSink
 from codex_py.tools.router import ToolRouter
 from tests.support.tool_calls import ScriptedApprover

@@ -12,12 +12,11 @@ from codex_py.config.config import load_config
 from codex_py.protocol.approval import (
     ApprovalPolicy,
     ApprovalRequest,
-    Approvals,
     Review,
     ReviewDecision,
     SandboxPolicy,
 )
-from codex_py.protocol.dispatch import ItemIds, ToolContext, ToolUse
+from codex_py.protocol.dispatch import Approvals, ItemIds, ToolContext, ToolUse
 from codex_py.protocol.events import CallDenied, Event
 from codex_py.protocol.tools import FunctionPayload, ToolCall, ToolOutput
 from codex_py.sandbox.network.report import Blocked

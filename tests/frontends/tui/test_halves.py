@@ -15,7 +15,10 @@ HEAVY = (
 
 @pytest.mark.parametrize(
     ("module", "without"),
-    [("start", (*HEAVY, "prompt_toolkit", "codex_py.frontends.tui.run")), ("run", HEAVY)],
+    [
+        ("start", (*HEAVY, "asyncio", "prompt_toolkit", "codex_py.frontends.tui.run")),
+        ("run", HEAVY),
+    ],
 )
 def test_a_frame_loads_nothing_that_only_later_ones_need(
     module: str, without: tuple[str, ...]
