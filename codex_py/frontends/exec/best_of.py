@@ -37,7 +37,7 @@ _AT_ONCE: Final = 4
 _SLACK_S: Final = 2.0
 """Agents keep to the time themselves; one that does not is ended so much later."""
 _PATCHES_KEPT_S: Final = 30 * 24 * 3600
-_OF_SCRIPTS: Final = {"overrides", "profile", "allow_unenforced", "deny"}
+_OF_SCRIPTS: Final = {"overrides", "profile", "allow_unenforced", "deny", "allow_domain"}
 _OF_JUDGE: Final = {*_OF_SCRIPTS, "model", "oss", "local_provider", "ignore_user_config"}
 _OF_ATTEMPTS: Final = {each.name for each in fields(Arguments)} - {
     *(*OF_BEST_OF, "words", "literal_words", "cd", "trust"),
