@@ -1,5 +1,5 @@
-"""Refuses to begin a session whose denied files or list of hosts could not be held: not at the first command, but before
-the first request."""
+"""Refuses to begin a session whose denied files or hosts could not be held: before the first request, not at the first
+command."""
 
 import asyncio
 from collections.abc import AsyncGenerator
