@@ -17,7 +17,7 @@ from codex_py.config.limits import LIMITS, Failure, amount
 from codex_py.config.tables import feature_names
 from codex_py.config.unenforced import PROTECTION_NAMES
 from codex_py.errors import ConfigError, UsageError
-from codex_py.protocol.approval import SandboxMode
+from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.ids import is_thread_id
 from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
@@ -123,22 +123,14 @@ class Arguments:
     """Further overrides, which count for sessions alone."""
     model: Annotated[str | None, option("-m", "--model")] = None
     profile: Annotated[str | None, option("-p", "--profile")] = None
-    sandbox: Annotated[
-        SandboxMode | None, option("-s", "--sandbox", type=OneOf(*get_args(SandboxMode)))
-    ] = None
+    sandbox: Annotated[SandboxMode | None, option("-s", "--sandbox")] = None
     bypass: Annotated[bool, flag("--dangerously-bypass-approvals-and-sandbox", "--yolo")] = False
     full_auto: Annotated[bool, flag("--full-auto")] = False
     approval: Annotated[
-        str | None,
-        option(
-            *("-a", "--ask-for-approval"),
-            type=OneOf("untrusted", "on-failure", "on-request", "never"),
-        ),
+        str | None, option("-a", "--ask-for-approval", type=OneOf(*ApprovalPolicy))
     ] = None
     approve_for_me: Annotated[bool, flag("--approve-for-me")] = False
-    on_approval: Annotated[
-        Literal["suspend"] | None, option("--on-approval", type=OneOf("suspend"))
-    ] = None
+    on_approval: Annotated[Literal["suspend"] | None, option("--on-approval")] = None
     approval_dir: Annotated[str, option("--approval-dir")] = "."
     approval_expires: Annotated[str, option("--approval-expires")] = "24h"
     approve: Annotated[str | None, option("--approve")] = None
@@ -176,9 +168,7 @@ class Arguments:
     trust_client: Annotated[bool, flag("--trust-client")] = False
     """Of `mcp-server`: calls may set anything."""
     listen: Annotated[
-        str,
-        option("--listen"),
-        option("--stdio", action="store_const", const="stdio://"),
+        str, option("--listen"), option("--stdio", action="store_const", const="stdio://")
     ] = "stdio://"
     """Of `app-server`, as the next two."""
     out: Annotated[str | None, option("--out")] = None
@@ -195,9 +185,7 @@ class Arguments:
     """The spelling of the SDKs of Codex; `json` is set too."""
     agent_events: Annotated[bool, flag("--agent-events")] = False
     usage_events: Annotated[bool, flag("--usage-events")] = False
-    color: Annotated[
-        Literal["always", "never", "auto"], option("--color", type=OneOf("always", "never", "auto"))
-    ] = "auto"
+    color: Annotated[Literal["always", "never", "auto"], option("--color")] = "auto"
     answers: Annotated[str | None, option("--answers")] = None
     plan: Annotated[bool, flag("--plan")] = False
 
@@ -226,9 +214,7 @@ class Arguments:
     base: Annotated[str | None, option("--base")] = None
     commit: Annotated[str | None, option("--commit")] = None
     title: Annotated[str | None, option("--title")] = None
-    format: Annotated[
-        ReviewFormat | None, option("--format", type=OneOf(*get_args(ReviewFormat)))
-    ] = None
+    format: Annotated[ReviewFormat | None, option("--format")] = None
 
     ephemeral: Annotated[bool, flag("--ephemeral")] = False
     last: Annotated[bool, flag("--last")] = False

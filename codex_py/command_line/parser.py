@@ -1,7 +1,7 @@
 """Parsing a command line with `argparse`: its mistakes become errors, and its help is our own text.
 
 Options that become a value are declared in the annotations of its fields:
-`json: Annotated[bool, flag("--json")] = False`.
+`json: Annotated[bool, flag("--json")] = False`. Without settings, one of a `Literal` field takes these words alone.
 """
 
 import argparse
@@ -9,7 +9,7 @@ import os
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias, TypeVar, get_type_hints
+from typing import Any, Literal, NoReturn, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from codex_py.errors import UsageError, nearest
 
@@ -73,7 +73,7 @@ class CommandParser(argparse.ArgumentParser):
             options: Iterable[_Declared] = getattr(annotation, "__metadata__", ())
             for names, settings in (each for declared in options for each in declared.items()):
                 if names:
-                    self.add_argument(*names, dest=name, **settings)
+                    self.add_argument(*names, dest=name, **(settings or _choices(annotation)))
                 else:
                     self.add_argument(name, nargs="?", **settings)
 
@@ -113,6 +113,13 @@ class CommandParser(argparse.ArgumentParser):
 
     def unknown_option(self, name: str) -> UsageError:
         return UsageError(f"unknown option {name}.{suggestion(name, self._option_string_actions)}")
+
+
+def _choices(annotation: Any) -> Mapping[str, Any]:
+    """The setting that lets an option take the words of a `Literal` alone; nothing if the field is of another type."""
+    kind = next(iter(get_args(annotation)), None)
+    words = (get_args(each) for each in (kind, *get_args(kind)) if get_origin(each) is Literal)
+    return {"type": OneOf(*found)} if (found := next(words, ())) else {}
 
 
 class _RequestHelp(argparse.Action):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
-from codex_py.command_line.parser import OneOf, flag, option, parse_options, working_folder
+from codex_py.command_line.parser import flag, option, parse_options, working_folder
 from codex_py.command_line.stopping import Stopped, raise_when_stopped
 from codex_py.commands.apply.input import PatchInput, patch_input, patching
 from codex_py.commands.apply.report import Report
@@ -45,10 +45,7 @@ class _Options(NamedTuple):
     partial: Annotated[bool, flag("--partial")] = False
     force: Annotated[bool, flag("--force")] = False
     json: Annotated[bool, flag("--json")] = False
-    convert: Annotated[
-        Literal["envelope", "unified"] | None,
-        option("--convert", type=OneOf("envelope", "unified")),
-    ] = None
+    convert: Annotated[Literal["envelope", "unified"] | None, option("--convert")] = None
     cd: Annotated[str, option("-C", "--cd")] = "."
 
     def refuse(self, names: str, reason: str) -> None:
