@@ -58,7 +58,8 @@ def address(host: str) -> Address | None:
 
 
 def is_public(found: Address) -> bool:
-    return found.is_global and not found.is_multicast and not found.is_reserved
+    is_local = isinstance(found, IPv6Address) and found.is_site_local
+    return found.is_global and not (found.is_multicast or found.is_reserved or is_local)
 
 
 def pattern(text: str) -> str:

@@ -1,6 +1,6 @@
 import pytest
 
-from codex_py.protocol.hosts import matches, normal_host, pattern
+from codex_py.protocol.hosts import address, is_public, matches, normal_host, pattern
 
 _MATCHES = [
     # Of Codex 0.169, but for the ports.
@@ -62,3 +62,24 @@ def test_a_pattern_without_a_name_is_empty(text: str):
 def test_no_host_has_such_a_name(host: str):
     with pytest.raises(ValueError, match=r"is no host|codec"):
         normal_host(host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.1", "0", "10.9.8.7", "169.254.169.254", "100.100.100.200", "224.0.0.1", "::1", "::"),
+        *("::7f00:1", "64:ff9b::7f00:1", "64:ff9b:1::7f00:1", "2002:7f00:1::", "2001:0:7f00:1::"),
+        *(
+            "fd00::1",
+            "fe80::1",
+            "fec0::1",
+            "ff0e::1",
+            "::ffff:10.9.8.7",
+            "\uff11\uff12\uff17.0.0.1",
+        ),
+    ],
+)
+def test_these_addresses_are_not_public(host: str):
+    found = address(normal_host(host))
+    assert found is not None
+    assert not is_public(found)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -336,6 +337,12 @@ _HOSTILE = {
     "CONNECT allowed.test:80 HTTP/1.1|Host: x||GET /echo HTTP/1.0||": "200 200",
     "HEAD http://other.test/ HTTP/1.1|Host: other.test||": "403",
     "nonsense||": "400",
+    # No port: what is asked for after it is still answered.
+    f"{_A.replace('.test', '.test:99999')}|": "400",
+    "CONNECT allowed.test:99999 HTTP/1.1|Host: allowed.test||": "400",
+    "CONNECT allowed.test:0 HTTP/1.1|Host: allowed.test||": "400",
+    f"{_A} |": "400",
+    f"{_A}X: a||": "200",
 }
 
 
@@ -365,3 +372,41 @@ def test_an_administrators_list_holds_commands_in_full_access(backend: Backend, 
     assert done.stdout == b"GET allowed.test 0\n"
     assert [each.host for each in report.take()] == ["other.test"]
     assert (world.parent / "new").exists()
+
+
+@needs_root
+@pytest.mark.parametrize("call_id", ["x" * 1000, "x" * 199 + "é", "é" * 3000])
+def test_the_name_of_a_call_may_be_long(world: Path, call_id: str):
+    script = "curl -sS http://allowed.test/echo; curl -s -o o http://other.test/"
+    printed, blocked = run(HOLDING[0], script, world, CODEX_TOOL_CALL_ID=call_id)
+    assert printed == "GET allowed.test 0\n"
+    assert blocked == ["other.test:80 not_allowed"]
+
+
+_MANY = """
+import resource, select, socket
+resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300))
+held = [socket.create_connection(("127.0.0.1", 28128)) for _ in range(180)]
+print(bool(select.select(held, [], [], 60)[0]), flush=True)
+input()
+"""
+
+
+@pytest.mark.skipif(not HOLDING, reason="no backend holds a list")
+def test_the_connections_of_a_command_leave_descriptors_to_the_agent(tmp_path: Path):
+    sandbox = PlatformSandbox(os.environ, backends=HOLDING, network=NetworkReport())
+    policy = replace(workspace(tmp_path), network_access=True, domains=RULES)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, before[1]))
+    try:
+        command = sandbox.command([sys.executable, "-c", _MANY], policy, tmp_path)
+        with subprocess.Popen(
+            command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as running:
+            assert running.stdout is not None
+            assert running.stdout.readline() == b"True\n"
+            assert len(list(Path("/proc/self/fd").iterdir())) <= 110
+            running.communicate(b"\n")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        sandbox.release()

@@ -11,6 +11,7 @@ from codex_py.sandbox.child import kernel
 
 PORT = 28128
 """Below the ports that the kernel gives away, and not one that servers like."""
+MAX_ID_BYTES = 4096
 _BACKLOG = 128
 _SET_FLAGS, _UP = 0x8914, 1
 _NAME_BYTES, _REQUEST_BYTES = 16, 40
@@ -68,5 +69,5 @@ def listen(link: "_socket.socket", *, is_up: bool = False) -> None:
     listening.listen(_BACKLOG)
     call_id = posix.environ.get(b"CODEX_TOOL_CALL_ID") or b"-"
     given = listening.fileno().to_bytes(_DESCRIPTOR_BYTES, "little")
-    link.sendmsg([call_id], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, given)])
+    link.sendmsg([call_id[:MAX_ID_BYTES]], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, given)])
     listening.close()

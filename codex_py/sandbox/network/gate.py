@@ -1,6 +1,7 @@
 """Decides whether a command may reach a host: by its name, then by the addresses that it has. Connects to those."""
 
 import asyncio
+import resource
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,6 +20,7 @@ Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 _SAFE_METHODS: Final = {"GET", "HEAD", "OPTIONS"}
 _CONNECT_TIMEOUT_S: Final = 30.0
 _ASK_TIMEOUT_S: Final = 120.0
+_MAX_PORT: Final = 65535
 
 
 class Refused(Exception):
@@ -47,6 +49,8 @@ class Gate:
             OSError: it cannot be reached.
         """
         host = normal_host(host)
+        if not 0 < port <= _MAX_PORT:
+            raise ValueError(f"{port} is no port")
         try:
             addresses = await self._addresses(host, port, kind, method)
         except Refused as refused:
@@ -56,9 +60,14 @@ class Gate:
         for each in addresses:
             try:
                 async with asyncio.timeout(_CONNECT_TIMEOUT_S):
-                    return await asyncio.open_connection(each, port)
+                    streams = await asyncio.open_connection(each, port)
             except OSError as error:
                 problem = error
+                continue
+            if is_spare(streams[1].get_extra_info("socket")):
+                return streams
+            streams[1].close()
+            raise OSError("there are too many connections")
         raise problem
 
     async def _addresses(self, host: str, port: int, kind: Kind, method: str) -> Sequence[str]:
@@ -112,6 +121,12 @@ class Gate:
                     if await asyncio.wrap_future(ask(blocked)):
                         return
         raise Refused(blocked)
+
+
+def is_spare(connection: socket.socket) -> bool:
+    """Whether the process can do with a descriptor less. The upper half is for the agent itself: they are given away
+    from below."""
+    return connection.fileno() < resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
 
 
 async def resolved(host: str, port: int) -> Sequence[str]:

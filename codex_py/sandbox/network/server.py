@@ -11,12 +11,12 @@ from typing import Final
 import h11
 
 from codex_py.protocol.domain_rules import DomainRules
-from codex_py.sandbox.network.gate import Gate, resolved
+from codex_py.sandbox.child.network import MAX_ID_BYTES
+from codex_py.sandbox.network.gate import Gate, is_spare, resolved
 from codex_py.sandbox.network.http import serve_http
 from codex_py.sandbox.network.report import NetworkReport
 from codex_py.sandbox.network.tunnel import serve_socks
 
-_MAX_ID_BYTES: Final = 200
 _MAX_CONNECTIONS: Final = 256
 """Of one command. Each takes two descriptors of this process."""
 _SOCKS: Final = b"\5"
@@ -54,10 +54,16 @@ class Server:
     async def _launchers(self, listening: socket.socket, rules: DomainRules) -> None:
         with listening:
             while True:
-                link, _ = await asyncio.get_running_loop().sock_accept(listening)
+                link = await _accepted(listening)
                 self._group.create_task(self._serve(link, rules))
 
     async def _serve(self, link: socket.socket, rules: DomainRules) -> None:
+        try:
+            await self._serve_command(link, rules)
+        except Exception:  # noqa: BLE001 - a bug costs this command its network, and not the others
+            return
+
+    async def _serve_command(self, link: socket.socket, rules: DomainRules) -> None:
         """Serve a command for as long as one of its processes holds the other end of the link."""
         loop = asyncio.get_running_loop()
         ready = loop.create_future()
@@ -70,13 +76,13 @@ class Server:
                 await ready
             finally:
                 loop.remove_reader(link)
-            call_id, given, _, _ = socket.recv_fds(link, _MAX_ID_BYTES, 1)
+            call_id, given, _, _ = socket.recv_fds(link, MAX_ID_BYTES, 1)
             if not given:
                 # The launcher has failed.
                 return
             with socket.socket(fileno=given[0]) as listening:
                 listening.setblocking(False)
-                gate = Gate(rules, call_id.decode(), self._report, resolved)
+                gate = Gate(rules, os.fsdecode(call_id), self._report, resolved)
                 try:
                     async with asyncio.TaskGroup() as group:
                         group.create_task(_accept(listening, gate))
@@ -99,14 +105,20 @@ async def _accept(listening: socket.socket, gate: Gate) -> None:
     async with asyncio.TaskGroup() as group:
         while True:
             await room.acquire()
-            try:
-                connection, _ = await asyncio.get_running_loop().sock_accept(listening)
-            except OSError:
-                # No descriptors are left, for now.
-                room.release()
+            connection = await _accepted(listening)
+            while not is_spare(connection):
+                connection.close()
                 await asyncio.sleep(_WAIT_S)
-                continue
+                connection = await _accepted(listening)
             group.create_task(serve(connection))
+
+
+async def _accepted(listening: socket.socket) -> socket.socket:
+    while True:
+        with suppress(OSError):
+            return (await asyncio.get_running_loop().sock_accept(listening))[0]
+        # No descriptors are left, for now.
+        await asyncio.sleep(_WAIT_S)
 
 
 async def _serve_connection(connection: socket.socket, gate: Gate) -> None:
@@ -118,6 +130,8 @@ async def _serve_connection(connection: socket.socket, gate: Gate) -> None:
                 await serve_socks(client, gate)
             elif first:
                 await serve_http(client, gate, first)
+    except Exception:  # noqa: BLE001 - a bug costs this connection, and not the session's network
+        return
     finally:
         writer.close()
 
