@@ -26,8 +26,8 @@ def domain_rules(layers: Layers, accepted: set[str]) -> DomainRules | None:
     Raises:
         ConfigError: a pattern has a mistake.
     """
-    # A project can neither open a host in the user's list nor switch it off.
     own = replace(layers, layers=tuple(each for each in layers.layers if each.name != "project"))
+    users = None if own == layers else domain_rules(own, accepted)
     feature: Any = lookup(own.merged(), _FEATURE)
     settings: Mapping[str, Any] = cast("dict[str, Any]", feature) if type(feature) is dict else {}
     is_on = feature is True or settings.get("enabled", bool(settings)) is True
@@ -45,14 +45,18 @@ def domain_rules(layers: Layers, accepted: set[str]) -> DomainRules | None:
             domains[parsed(text, (*key, "domains", text))] = access
     opened = opened_domains(layers)
     if not (is_on or opened or any("domains" in network for _, network in networks)):
-        return None
-    return DomainRules(
+        return users
+    found = DomainRules(
         (*(each for each, access in domains.items() if access == "allow"), *opened),
         tuple(each for each, access in domains.items() if access == "deny"),
         is_limited=merged.get("mode") == "limited",
         allows_local=merged.get("allow_local_binding") is True,
         may_be_unenforced=not _UNENFORCED.isdisjoint(accepted),
     )
+    if users is None:
+        return found
+    # A project can neither open a host in the user's list nor switch it off.
+    return replace(users.plus(deny=found.deny), is_limited=users.is_limited or found.is_limited)
 
 
 def opened_domains(layers: Layers) -> tuple[str, ...]:

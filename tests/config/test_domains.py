@@ -102,6 +102,36 @@ def test_a_mistake_stops_the_start_with_its_place(place: Place, line: str, numbe
     assert raised.value.exit_code == 78
 
 
+_OPEN = """[permissions.p.network]
+enabled = true
+allow_local_binding = true
+domains = { "*" = "allow", "denied.allowed.test" = "allow", "b.test" = "deny" }
+"""
+_CHOICE = 'default_permissions = "p"\npermissions.p.extends = ":workspace"\n'
+
+
+@pytest.mark.parametrize("user", [_OLD, _PROFILE])
+@pytest.mark.parametrize(
+    "project",
+    [
+        _OPEN.replace("permissions.p.network", "features.network_proxy"),
+        _CHOICE + _OPEN,
+        _CHOICE.replace("p", "q", 1).replace('"p"', '"q"').replace(".p.", ".q."),
+    ],
+)
+def test_a_trusted_project_opens_no_host_in_the_list_of_its_user(
+    place: Place, user: str, project: str
+):
+    place.trusted(user)
+    place.project(project)
+    place.trust()
+    policy = place.load().sandbox_policy()
+    assert policy.domains is not None
+    assert _reached(policy) in {("allowed.test",), ()}
+    assert "denied.allowed.test" in policy.domains.deny
+    assert not policy.domains.allows_local
+
+
 def _required(tmp_path: Path, place: Place, text: str, **flags: str) -> SandboxPolicy:
     (tmp_path / "etc").mkdir(exist_ok=True)
     (tmp_path / "etc/requirements.toml").write_text(text, encoding="utf-8")
