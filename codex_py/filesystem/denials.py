@@ -78,7 +78,7 @@ class Denials:
         self._lock = threading.Lock()
 
     def refuses(self, path: str | Path, found: os.stat_result | None = None) -> bool:
-        """Whether a file must not be read. `path`: absolute. `found`: its status, once it is open."""
+        """True if a file must not be read. `path`: absolute. `found`: its status, once it is open."""
         if not self.rules.denies:
             return False
         path = os.path.normpath(path)
@@ -94,12 +94,13 @@ class Denials:
                 found = os.stat(path)  # noqa: PTH116
             except (OSError, ValueError):
                 return False
-        inode, marks = _inode(found), (found.st_mtime_ns, found.st_size)
-        if not self._is_read or (inode in self._known and self._known[inode][1:] != marks):
+        known = self._known.get(_inode(found))
+        if not self._is_read or (known and known[1:] != _marks(found)):
             # Who reads a file need not know all of its names.
             with suppress(ToolError):
                 self.now(())
-        return inode in self._known and self._known[inode][1:] == marks
+            known = self._known.get(_inode(found))
+        return known is not None and known[1:] == _marks(found)
 
     def now(self, roots: Iterable[Path]) -> Denied:
         """Look for what is denied. `roots`: folders with other names of denied files.
@@ -110,8 +111,11 @@ class Denials:
         if not self.rules.denies:
             return NOTHING
         with self._lock:
-            self._is_read = True
-            return self._now([str(root) for root in roots])
+            try:
+                return self._now([str(root) for root in roots])
+            finally:
+                # Not before: who asks meanwhile has to wait.
+                self._is_read = True
 
     def _now(self, roots: list[str]) -> Denied:
         found: dict[str, os.stat_result] = {}
@@ -123,13 +127,13 @@ class Denials:
             pinned.append(path := _entry(denied))
             if not self._add(path, "", found, links) and os.path.isdir(os.path.dirname(path)):  # noqa: PTH112, PTH120
                 absent.append(path)
-        for top, patterns in self._tops():
+        for top, patterns in self._tops().items():
             pinned.append(f"{top}/*")
             # A folder that could be renamed all the time would not be found.
             for path in self._matching(top, patterns):
                 self._add(path, top, found, links)
                 pinned.append(path)
-        opened = [path for path in self._opened() if os.path.lexists(path)]
+        opened = self._opened()
         self._add_other_names(found, opened, roots)
         hidden = _outermost(found, opened)
         pinned = list({os.path.dirname(p): p for p in (*pinned, *links.values())}.values())  # noqa: PTH120
@@ -173,23 +177,19 @@ class Denials:
         for path, status in linked.items():
             names.setdefault(_inode(status), set()).add(path)
         if lost or linked:
-            near = [top for top, _ in self._tops()]
+            near = [*self._tops()]
             near += (p if stat.S_ISDIR(s.st_mode) else os.path.dirname(p) for p, s in found.items())  # noqa: PTH120
             # Last comes the folder for temporary files, which may be large.
             tops = [*_outermost(near, ()), *reversed(roots)]
             for path, status in self._names_of({*lost, *names}, tops):
                 inode = _inode(status)
-                if inode in names or self._known[inode][1:] == (
-                    status.st_mtime_ns,
-                    status.st_size,
-                ):
+                if inode in names or self._known[inode][1:] == _marks(status):
                     names.setdefault(inode, set()).add(path)
                     found[path] = status
                 if not lost and all(len(names[_inode(s)]) >= s.st_nlink for s in linked.values()):
                     break
         self._known = {
-            _inode(status): (path, status.st_mtime_ns, status.st_size)
-            for path, status in {**linked, **found}.items()
+            _inode(status): (path, *_marks(status)) for path, status in {**linked, **found}.items()
         }
         for path, status in linked.items():
             if len(names[_inode(status)]) < status.st_nlink:
@@ -203,11 +203,11 @@ class Denials:
         here = set(map(_inode, found.values()))
         lost: set[_Inode] = set()
         for inode in self._known.keys() - here:
-            path, *marks = self._known[inode]
+            path, *_ = known = self._known[inode]
             status = _status(path)
             if status is None or _inode(status) != inode:
                 lost.add(inode)
-            elif marks == [status.st_mtime_ns, status.st_size]:
+            elif known[1:] == _marks(status):
                 found[path] = status
         return lost
 
@@ -294,20 +294,20 @@ class Denials:
             self._listings[path] = listing
         return listing
 
-    def _tops(self) -> Iterator[tuple[str, list[str]]]:
+    def _tops(self) -> dict[str, list[str]]:
         """The folders of the patterns, without links."""
         tops: dict[str, list[str]] = {}
         for folder, pattern in self.rules.globs:
             tops.setdefault(os.path.realpath(folder), []).append(pattern)
-        yield from tops.items()
+        return tops
 
     def _opened(self) -> list[str]:
-        """The entries below denied ones that are open."""
+        """The entries below denied ones that are open, and exist."""
         found: list[str] = []
         for path, access in self.rules.entries:
-            if access == "deny":
-                continue
             real = os.path.realpath(path)
+            if access == "deny" or not os.path.lexists(real):
+                continue
             above = (self._entries.get(str(folder)) for folder in Path(real).parents)
             nearest = next((each for each in above if each is not None), None)
             if nearest == "deny" and not self._is_named(real):
@@ -315,7 +315,7 @@ class Denials:
         return found
 
     def _is_named(self, path: str) -> bool:
-        """Whether the rules deny a normal path."""
+        """True if the rules deny a normal path."""
         for top, patterns in self._globs.items():
             prefix = top.rstrip("/") + "/"
             if path.startswith(prefix) and expression("\n".join(patterns), whole=False).fullmatch(
@@ -348,6 +348,10 @@ def _status(path: str) -> os.stat_result | None:
 
 def _inode(status: os.stat_result) -> _Inode:
     return status.st_dev, status.st_ino
+
+
+def _marks(status: os.stat_result) -> tuple[int, int]:
+    return status.st_mtime_ns, status.st_size
 
 
 def _depth(path: str) -> tuple[int, str]:

@@ -1,0 +1,25 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+from codex_py.filesystem.denials import Denials
+from codex_py.protocol.file_rules import FileRules
+
+
+def test_who_asks_while_names_are_looked_for_waits_for_them(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x", encoding="utf-8")
+    os.link(tmp_path / "secret", tmp_path / "other")
+    denials = Denials(FileRules(((tmp_path / "secret", "deny"),)))
+    answers: list[bool] = []
+    reader = Thread(target=lambda: answers.append(denials.refuses(tmp_path / "other")))
+
+    def roots() -> Iterator[Path]:
+        reader.start()
+        # It has to wait itself, until this is over.
+        reader.join(0.2)
+        yield tmp_path
+
+    denials.now(roots())
+    reader.join()
+    assert answers == [True]
