@@ -1,6 +1,6 @@
 """The prompts of a thread with the times at which they were sent, also of the threads that it was copied from."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import inf
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codex_py.protocol.prompts import is_summary, prompt_of
 from codex_py.rollout.index import files_of_thread
-from codex_py.rollout.lines import Line, ThreadLines
+from codex_py.rollout.lines import ThreadLines
 from codex_py.rollout.records import home_of
 
 _EVENTS = {"task_started", "thread_rolled_back", "token_count"}
@@ -29,28 +29,30 @@ class SentPrompt:
     """A summary stands in its place: the model does not see it, and the history cannot go back to it."""
 
 
-def sent_prompts(path: Path) -> Sequence[SentPrompt]:
+def sent_prompts(path: Path, copies: Collection[str] = ()) -> Sequence[SentPrompt]:
     """The prompts of a thread that were not taken back, oldest first, a steered one as any other.
+
+    Args:
+        copies: the threads for which it is read, which it cannot be a copy of itself.
 
     Raises:
         SessionError: a file cannot be read.
     """
     found: list[SentPrompt] = []
     lines = ThreadLines(path, _EVENTS)
-    meta = lines.meta
-    has_begun = False
-    is_copy = meta.forked_from_id is not None and meta.history_base is None
+    meta, has_begun = lines.meta, False
+    origin = meta.forked_from_id if meta.history_base is None else None
     for line in lines.since():
         match line:
             case None:
                 continue
             case ("response_item", payload, *_) if (prompt := prompt_of(payload)) is not None:
-                time, is_steered = _seconds(line.timestamp), not has_begun and not is_copy
+                time, is_steered = _seconds(line.timestamp), not has_begun and origin is None
                 found.append(SentPrompt(prompt.text, time, meta.id, is_steered=is_steered))
                 has_begun = False
-            case ("response_item", {"role": "user"}, *_) if not _has_summary(line):
-                pass
-            case ("response_item", {"role": "user"}, *_) | ("compacted", *_):
+            case ("response_item", *_) if line.encoded and is_summary(line.encoded):
+                found = [replace(each, is_compacted=True) for each in found]
+            case ("compacted", *_):
                 found = [replace(each, is_compacted=True) for each in found]
             case ("event_msg", {"type": "task_started"}, *_):
                 has_begun = True
@@ -58,27 +60,18 @@ def sent_prompts(path: Path) -> Sequence[SentPrompt]:
                 del found[max(0, len(found) - turns) :]
             case _:
                 pass
-        if is_copy and line.kind != "response_item":
+        if origin is not None and line.kind != "response_item":
             # What stands before it was copied, and has the time of the copy.
-            is_copy = False
-            found = _original(path, str(meta.forked_from_id), _seconds(meta.timestamp), found)
+            until, threads = _seconds(meta.timestamp), {*copies, meta.id}
+            file = next(files_of_thread(home_of(path), origin), None)
+            if file is not None and origin not in threads:
+                # With the prompts before its compaction.
+                before = [each for each in sent_prompts(file, threads) if each.time <= until]
+                texts = [each.text for each in found]
+                if texts and [each.text for each in before[-len(texts) :]] == texts:
+                    found = [replace(each, until=min(each.until, until)) for each in before]
+            origin = None
     return found
-
-
-def _original(
-    path: Path, thread_id: str, until: float, copied: list[SentPrompt]
-) -> list[SentPrompt]:
-    """The prompts as they stand in the thread that they were copied from, with those before its compaction."""
-    file = next(iter(files_of_thread(home_of(path), thread_id)), None)
-    before = [] if file is None else [each for each in sent_prompts(file) if each.time <= until]
-    count = len(copied)
-    if not count or [each.text for each in before[-count:]] != [each.text for each in copied]:
-        return copied
-    return [replace(each, until=min(each.until, until)) for each in before]
-
-
-def _has_summary(line: Line) -> bool:
-    return line.encoded is not None and is_summary(line.encoded)
 
 
 def _seconds(timestamp: str) -> float:

@@ -77,3 +77,12 @@ def test_a_copy_has_the_times_of_the_thread_that_it_is_of(tmp_path: Path) -> Non
     # Where the file of the other is gone, the times are those of the copy.
     first.unlink()
     assert _read(second) == [("one", 17), ("two", 18), ("own", 21)]
+
+
+def test_a_thread_that_says_it_is_a_copy_of_itself_is_read_once(tmp_path: Path) -> None:
+    path = _write(tmp_path, 0, _said("one"), COPIED, BEGUN, _said("two"), fork_of=new_thread_id())
+    own, claimed = (f'"{key}":"' for key in ("id", "forked_from_id"))
+    text = path.read_text(encoding="utf-8")
+    thread_id, other = (text.split(mark)[1].split('"')[0] for mark in (own, claimed))
+    path.write_text(text.replace(other, thread_id), encoding="utf-8")
+    assert [each.text for each in sent_prompts(path)] == ["one", "two"]
