@@ -80,6 +80,19 @@ def test_a_blocked_host_is_told_at_the_end_of_a_command_that_went_on(place: Work
 
 
 @pytest.mark.usefixtures("world")
+def test_a_run_that_can_be_suspended_is_not_by_a_blocked_host(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("CODEX_PY_APPROVAL_KEY", "k" * 40)
+    events, output, _ = run(place, "--allow-domain", "allowed.test", "--on-approval", "suspend")
+    assert output.splitlines()[-2:] == [
+        "went on",
+        "Network access was blocked: other.test, port 80: it is not on the list of allowed domains.",
+    ]
+    assert events[-1]["denied"] == {"calls": 1, "allow": ["`--allow-domain other.test`"]}
+
+
+@pytest.mark.usefixtures("world")
 def test_full_access_is_not_held_but_by_an_administrator(place: Workplace):
     _, output, _ = run(place, "--dangerously-bypass-approvals-and-sandbox")
     assert "blocked" not in output

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from codex_py.app.options import SessionSetup
 from codex_py.config.edit import TomlValue, set_in_config
-from codex_py.errors import ConfigError, ToolError
+from codex_py.errors import CodexError, ConfigError, ToolError
 from codex_py.protocol.approval import ApprovalRequest, ReviewDecision, may_ask
 from codex_py.protocol.dispatch import Dispatch, ToolContext, ToolUse
 from codex_py.protocol.events import CallDenied
@@ -47,7 +47,9 @@ class NetworkList:
         def ask(blocked: Blocked) -> Any:
             return asyncio.run_coroutine_threadsafe(self._is_allowed(blocked), loop)
 
-        self._report.ask = ask
+        if self._setup.options.suspension is None:
+            # A command that waits cannot be left for tomorrow.
+            self._report.ask = ask
         yield
 
     def _wrap(self, inner: Dispatch) -> Dispatch:
@@ -97,7 +99,7 @@ class NetworkList:
         )
         try:
             answer = await context.approvals.ask(request, (), rejected="")
-        except ToolError:
+        except (CodexError, ToolError):
             return False
         if answer is not ReviewDecision.APPROVED:
             self._allowed.add(blocked.host)
