@@ -642,6 +642,11 @@ def test_mistakes_are_one_sentence(place: Workplace, tmp_path: Path):
         2,
         "Error: say one of --note, --trace and --trailer\n",
     )
+    head = commit(place)
+    assert run(place, "blame-agent", "huge", "--rev", "HEAD")[0::2] == (
+        1,
+        f"Error: cannot read 'huge': it is not in commit {head}, or too large\n",
+    )
     told = f"Error: there is no commit 'nope' in {place.cwd}\n"
     assert run(place, "provenance", "--note", "nope") == (2, "", told)
     assert run(place, "provenance", "--trace")[0] == 0
@@ -660,6 +665,13 @@ def test_a_repository_without_a_commit(place: Workplace):
     assert f"Codex-Py-Session: {session}\n" in run(place, "provenance", "--trailer")[1]
     assert run(place, "provenance", "--trace", "--work-tree")[0] == 0
     assert traces(place)[0]["files"][0]["path"] == "a.py"
+
+
+def test_of_a_deleted_session_only_its_id_and_the_time_are_known(place: Workplace):
+    session = turn(place, APPEND)
+    shutil.rmtree(place.home / "sessions")
+    row = run(place, "blame-agent", "a.py")[1].splitlines()[0]
+    assert re.fullmatch(rf"1  {session} +1  [-0-9]+ [0-9:+]+", row)
 
 
 def test_a_damaged_journal_is_told(place: Workplace):

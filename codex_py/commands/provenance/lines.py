@@ -184,9 +184,8 @@ class History:
             near = aligned(version.lines, lines)
             for n, place in enumerate(near):
                 mark = version.marks[place] if place >= 0 else (-1, 0)
-                beside = (0 < place == near[n - 1] + 1 if n else False) or place + 1 in near[
-                    n + 1 : n + 2
-                ]
+                beside = place > 0 and near[max(0, n - 1)] == place - 1
+                beside |= near[n + 1 : n + 2] == [place + 1]
                 if beside and mark not in alive and self._is_later(marks[n], mark):
                     marks[n] = mark
                     alive.add(mark)

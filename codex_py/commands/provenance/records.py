@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
+from math import inf
 from typing import Any
 
 from codex_py.commands.provenance.lines import Author, aligned, as_lines
@@ -22,8 +23,14 @@ Written = Mapping[str, Mapping[int, Author]]
 """By path, and by the number of a line from 1."""
 
 
-def written_between(repository: Repository, olds: Sequence[str], new: str, until: float) -> Written:
-    """The lines of a tree that no earlier one has, and that are a session's beyond doubt. Raises a `CodexError`."""
+def written_between(
+    repository: Repository, olds: Sequence[str], new: str, until: float = inf
+) -> tuple[Written, list[TurnFacts]]:
+    """The lines of a tree that no earlier one has, and that are a session's beyond doubt; and their turns.
+
+    Raises:
+        CodexError: git fails.
+    """
     sides = [repository.changed(old, new) for old in olds]
     common = sorted(set(sides[0]).intersection(*sides[1:]))
     wanted = {path: as_lines(sides[0][path][1]) for path in common}
@@ -38,7 +45,8 @@ def written_between(repository: Repository, olds: Sequence[str], new: str, until
         }
         if lines and not repository.refuses(repository.root / path):
             found[path] = lines
-    return found
+    authors = [author for lines in found.values() for author in lines.values()]
+    return found, turns_of(repository, authors)
 
 
 def turns_of(repository: Repository, authors: Iterable[Author | None]) -> list[TurnFacts]:

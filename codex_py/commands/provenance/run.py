@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,15 +21,14 @@ from codex_py.commands.provenance.records import (
 )
 from codex_py.commands.provenance.written import MAX_BYTES, Repository, TurnFacts
 from codex_py.errors import CodexError, UsageError
-from codex_py.filesystem.private import written_whole
 from codex_py.filesystem.reading import read_whole, real_path
 from codex_py.patch.trees import aside, empty_tree, work_tree
 from codex_py.streams.standard import print_json, print_out
 from codex_py.streams.terminal import on_one_line
 
 _SIGNS = {"patch": "", "command": "*", "unsure": "?"}
-_PERSON = re.compile(r"^(author|committer) (.*?) ?<([^>]*)> (\d+) ", re.MULTILINE)
 _NOTES = ("notes", "--ref=refs/notes/ai")
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def run_blame_agent(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -48,7 +46,7 @@ def run_blame_agent(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     path = str((folder / place.relative_to(near)).relative_to(repository.root))
     if options.rev is not None:
         repository.revision = repository.commit(options.rev)
-        until = _people(repository, repository.revision)[1]
+        until = _end_of(_made(repository, repository.revision)[-1])
     try:
         data = repository.data(path)
     except (OSError, ValueError) as error:
@@ -72,7 +70,10 @@ def run_blame_agent(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if not turns:
         return print_out(f"No line of {on_one_line(path)} is known to be a session's.\n")
     keys = {(turn.session, turn.turn): str(n) for n, turn in enumerate(turns, 1)}
-    legend = [(keys[each.session, each.turn], *map(str, _facts(each).values())) for each in turns]
+    legend = [
+        (keys[turn.session, turn.turn], *(str(fact or "") for fact in _facts(turn).values()))
+        for turn in turns
+    ]
     width = len(str(len(found)))
     table = [
         (keys[by[:2]] + _SIGNS[by.how] if by else "", f"{number:{width}}  {text}")
@@ -100,56 +101,41 @@ def run_provenance(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         raise UsageError("--work-tree goes with --trace, and without a commit")
     config = command_config(options, environment, warns=False)
     repository = Repository(config, environment, config.cwd)
+    git, root = repository.git, repository.root
     if options.trailer and not options.commit:
         return _trailers_of_index(repository, environment, options.message)
     if options.work_tree:
-        return _trace(repository, None)
-    commit = repository.commit(options.commit or "HEAD")
+        with aside(git.without_filters(root), root) as repository.git:
+            tree = work_tree(repository.git, root, lambda name: repository.refuses(root / name))
+            found = written_between(repository, [_head(repository)], tree)
+        return _add_trace(root, *found, None)
+    commit = repository.revision = repository.commit(options.commit or "HEAD")
+    parents, author, name, mail, time = _made(repository, commit)
+    olds = parents.split() or [empty_tree(git, root)]
+    written, turns = written_between(repository, olds, commit, _end_of(time))
     if options.trace:
-        return _trace(repository, commit)
-    written, turns = _written(repository, commit)
+        return _add_trace(root, written, turns, commit)
     if options.trailer:
         return print_out("".join(f"{line}\n" for line in trailers(turns)))
     if not turns:
         return print_out(f"No line of commit {commit} is known to be a session's.\n")
-    human, _, variables = _people(repository, commit)
-    git = replace(repository.git, variables={**repository.git.variables, **variables})
-    there = git.run(repository.root, *_NOTES, "show", commit)
+    there = git.run(root, *_NOTES, "show", commit)
     is_own = f'"git_ai_version": "{TOOL}/'.encode() in there.stdout
     if not there.returncode and not is_own and not options.force:
         raise CodexError(f"commit {commit} has a note of another tool; --force replaces it")
-    text = note(written, turns, commit, human)
-    git.output(repository.root, *_NOTES, "add", "-f", "-F", "-", commit, stdin=text.encode())
+    text, variables = note(written, turns, commit, author), {**git.variables}
+    for kind in ("AUTHOR", "COMMITTER"):
+        variables[f"GIT_{kind}_NAME"] = name or "unknown"
+        variables[f"GIT_{kind}_EMAIL"] = mail or "unknown"
+    git = replace(git, variables=variables)
+    git.output(root, *_NOTES, "add", "-f", "-F", "-", commit, stdin=text.encode())
     count = sum(map(len, written.values()))
     return print_out(
         f"Noted {count} lines of {len(written)} files in refs/notes/ai for {commit}.\n"
     )
 
 
-def _written(repository: Repository, commit: str) -> tuple[Written, list[TurnFacts]]:
-    repository.revision = commit
-    head = repository.git.output(repository.root, "cat-file", "commit", commit).partition("\n\n")[0]
-    parents = [line[7:] for line in head.split("\n") if line.startswith("parent ")]
-    olds = parents or [empty_tree(repository.git, repository.root)]
-    return _between(repository, olds, commit, _people(repository, commit)[1])
-
-
-def _between(
-    repository: Repository, olds: Sequence[str], new: str, until: float = inf
-) -> tuple[Written, list[TurnFacts]]:
-    written = written_between(repository, olds, new, until)
-    authors = [author for lines in written.values() for author in lines.values()]
-    return written, turns_of(repository, authors)
-
-
-def _trace(repository: Repository, commit: str | None) -> int:
-    root = repository.root
-    if commit is not None:
-        written, turns = _written(repository, commit)
-    else:
-        with aside(repository.git.without_filters(root), root) as repository.git:
-            tree = work_tree(repository.git, root, lambda name: repository.refuses(root / name))
-            written, turns = _between(repository, [_head(repository)], tree)
+def _add_trace(root: Path, written: Written, turns: Sequence[TurnFacts], commit: str | None) -> int:
     if not turns:
         return print_out("No line is known to be a session's.\n")
     record = trace(written, turns, commit)
@@ -157,9 +143,8 @@ def _trace(repository: Repository, commit: str | None) -> int:
     try:
         path = Path(real_path(path, root))
         path.parent.mkdir(exist_ok=True)
-        earlier = read_whole(path, 64 * MAX_BYTES) if path.exists() else b""
-        with written_whole(path) as file:
-            file.write(earlier + json.dumps(record).encode() + b"\n")
+        with os.fdopen(os.open(path, _APPEND, 0o666), "ab") as file:
+            file.write(json.dumps(record).encode() + b"\n")
     except OSError as error:
         raise CodexError(f"cannot write {str(path)!r}: {error.strerror}") from error
     return print_json(record)
@@ -175,7 +160,7 @@ def _trailers_of_index(
         repository.git = replace(git, variables=variables)
     with aside(repository.git, repository.root) as repository.git:
         tree = repository.git.output(repository.root, "write-tree")
-        _, turns = _between(repository, [_head(repository)], tree)
+        _, turns = written_between(repository, [_head(repository)], tree)
     if thread := environment.get("CODEX_THREAD_ID"):
         # A command of this session makes the commit; what its turn wrote is not in the journal yet.
         turns.append(repository.facts(thread, 0, inf))
@@ -201,12 +186,13 @@ def _head(repository: Repository) -> str:
         return empty_tree(repository.git, repository.root)
 
 
-def _people(repository: Repository, commit: str) -> tuple[str, int, Mapping[str, str]]:
-    """The author of a commit, the end of the second in which it was made, and variables for a note by its committer."""
-    text = repository.git.output(repository.root, "cat-file", "commit", commit)
-    found = {match[0]: match[1:] for match in _PERSON.findall(text.partition("\n\n")[0])}
-    (author, mail, _), (name, address, time) = found["author"], found["committer"]
-    kinds = ("AUTHOR", "COMMITTER")
-    variables = {f"GIT_{kind}_NAME": name or "unknown" for kind in kinds}
-    variables |= {f"GIT_{kind}_EMAIL": address or "unknown" for kind in kinds}
-    return f"{author} <{mail}>", int(time) + 1, variables
+def _made(repository: Repository, commit: str) -> list[str]:
+    """The parents of a commit, its author, its committer's name and address, and its time in seconds."""
+    facts = "%x00".join(("%P", "%an <%ae>", "%cn", "%ce", "%ct"))
+    words = ("rev-list", "-1", f"--format={facts}", commit)
+    return repository.git.output(repository.root, *words).partition("\n")[2].split("\0")
+
+
+def _end_of(time: str) -> int:
+    """The end of the second."""
+    return int(time or 0) + 1

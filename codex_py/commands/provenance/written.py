@@ -5,7 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -76,9 +76,11 @@ class Repository:
         self._turns = {part: each for each in turns if each.turn for part in each.turn.patches}
         # For the time of one command.
         self._meta, self._in_commits = cache(self._read_meta), cache(self._read_commits)
-        self._has_commit = cache(self._looked_up)
+        self._has_commit, self._starts = cache(self._looked_up), cache(self._read_starts)
+        self._names = cache(partial(thread_names, self.home))
         in_force = [each for each in self._entries.in_force if each.state == State.COMMITTED]
-        self._done = [(entry, self._paths(entry)) for entry in reversed(in_force)]
+        wholes = [(e, e if e.turn else self._turns.get(e.number)) for e in reversed(in_force)]
+        self._done = [(entry, whole, self._paths(entry, whole)) for entry, whole in wholes]
 
     def commit(self, name: str) -> str:
         """The id of a commit. Raises a `UsageError` if there is none."""
@@ -101,7 +103,9 @@ class Repository:
         if self.refuses(place):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if (found := self._contents([f"{self.revision}:{path}"])[0]) is None:
-            raise FileNotFoundError(errno.ENOENT, f"it is not in commit {self.revision}")
+            raise FileNotFoundError(
+                errno.ENOENT, f"it is not in commit {self.revision}, or too large"
+            )
         return found
 
     def changed(self, old: str, new: str) -> dict[str, tuple[bytes, bytes]]:
@@ -120,15 +124,18 @@ class Repository:
         return {path: (a or b"", b) for path, a, b in pairs if b is not None and b"\0" not in b}
 
     def facts(self, thread_id: str, turn: int, time: float) -> TurnFacts:
-        meta, starts = self._meta(thread_id), list[TurnStart]()
+        starts = (start for start in reversed(self._starts(thread_id)) if start.time <= time)
+        _, model, prompt = next(starts, TurnStart(0.0, None, ""))
+        meta, title = self._meta(thread_id), title_of(prompt)
+        prompt = title[:_PROMPT_CHARACTERS] + "…" * (len(title) > _PROMPT_CHARACTERS)
+        provider, name = (meta and meta.model_provider) or "", self._names().get(thread_id)
+        return TurnFacts(thread_id, name, turn, time, provider, model, prompt)
+
+    def _read_starts(self, thread_id: str) -> list[TurnStart]:
         with suppress(SessionError, OSError):
             if (path := find_session(self.home, thread_id)) is not None:
-                starts = [start for start in turn_starts(path) if start.time <= time]
-        _, model, prompt = starts[-1] if starts else TurnStart(0.0, None, "")
-        title, provider = title_of(prompt), (meta and meta.model_provider) or ""
-        prompt = title[:_PROMPT_CHARACTERS] + "…" * (len(title) > _PROMPT_CHARACTERS)
-        name = thread_names(self.home).get(thread_id)
-        return TurnFacts(thread_id, name, turn, time, provider, model, prompt)
+                return list(turn_starts(path))
+        return []
 
     def _read_meta(self, thread_id: str) -> SessionMeta | None:
         with suppress(SessionError):
@@ -136,10 +143,18 @@ class Repository:
         return None
 
     def _contents(self, names: Sequence[str]) -> list[bytes | None]:
+        """The contents of git's objects; None for those that are lost or too large."""
         if any("\n" in name for name in names):
             return [None] * len(names)
-        stdin = b"".join(os.fsencode(name) + b"\n" for name in names)
-        return list(batched_contents(self.git.data(self.root, "cat-file", "--batch", stdin=stdin)))
+
+        def asked(option: str, names: Sequence[str]) -> bytes:
+            stdin = b"".join(os.fsencode(name) + b"\n" for name in names)
+            return self.git.data(self.root, "cat-file", option, stdin=stdin)
+
+        sizes = zip(names, asked("--batch-check=%(objectsize)", names).splitlines(), strict=True)
+        small = [name for name, size in sizes if size.isdigit() and int(size) <= MAX_BYTES]
+        found = dict(zip(small, batched_contents(asked("--batch", small)), strict=True))
+        return [found.get(name) for name in names]
 
     def _current(self, path: str) -> list[bytes] | None:
         with suppress(OSError, ValueError):
@@ -160,13 +175,13 @@ class Repository:
         paths, damaged = {*wanted}, set[int](self._entries.damaged)
         while True:
             history, further = History(cache(self._current), self._in_commits), set[str]()
-            for entry, names in self._done:
+            for entry, whole, names in self._done:
                 if not paths.isdisjoint(names):
-                    history.add(entry.number, *self._steps(entry, names, damaged))
+                    history.add(entry.number, *self._steps(entry, whole, names, damaged))
             unknown = [history.unknown(*each) for each in wanted.items()]
-            for entry, names in self._done:
-                if any(unknown) and not paths.issuperset({*names, ""}):
-                    steps, *_ = self._steps(entry, names, damaged)
+            for entry, whole, names in self._done:
+                if any(unknown) and not {"", *paths}.issuperset(names):
+                    steps, *_ = self._steps(entry, whole, names, damaged)
                     for step in steps:
                         if any(history.is_source(step, each) for each in unknown):
                             further.add(step.path)
@@ -178,41 +193,42 @@ class Repository:
         return history
 
     def _steps(
-        self, entry: Entry, names: Sequence[str], damaged: set[int]
+        self, entry: Entry, whole: Entry | None, names: Sequence[str], damaged: set[int]
     ) -> tuple[list[FileStep], int, int]:
-        """What an entry did to files, and the arguments of `History.add` that go with it."""
+        """What an entry did to files, and the arguments of `History.add` that go with it. `whole`: that of the turn."""
         try:
             changes = self._entries.journal.read(entry.number).changes
         except DamagedEntry:
             damaged.add(entry.number)
-            changes = ()
-        parts = [self._known.get(number) for number in entry.turn.patches] if entry.turn else []
+            changes, names = [], ()
+        turn, own = whole.turn if whole else None, entry.turn
+        parts = [self._known.get(number) for number in own.patches] if own else []
+        # Between a patch and the first copy of the work tree, somebody else may have edited a file.
+        early = [part for part in parts if own and (not part or part.time < own.began)]
+        patched = {change.location for part in early if part for change in part.changes}
+        # What was moved out of files that others changed looks new.
+        is_unsure = None in parts or (own and (own.is_cut_off or own.of_others))
         steps: list[FileStep] = []
-        for change, name in zip(changes, names, strict=False):
+        for change, name in zip(changes, names, strict=True):
             old, new = change.old, change.written
             is_known = change.kept and (change.before is None) == (old is None)
-            if (
-                name
-                and is_known
-                and not change.is_link
-                and b"\0" not in (old or b"") + (new or b"")
-            ):
-                before, after = (side if side is None else as_lines(side) for side in (old, new))
-                whole = self._whole(entry)
-                author = _author(entry, whole, parts, change.path, change.location)
-                steps.append(FileStep(name, before, after, author))
+            is_text = not change.is_link and b"\0" not in (old or b"") + (new or b"")
+            if not (name and is_known and is_text):
+                continue
+            author, began = None, own.began if own else entry.time
+            if turn and began:
+                how = "command" if own else "patch"
+                if own and (is_unsure or change.path in own.unsure or change.location in patched):
+                    how = "unsure"
+                author = Author(turn.thread_id, turn.number, how, began, entry.time)
+            before, after = (side if side is None else as_lines(side) for side in (old, new))
+            steps.append(FileStep(name, before, after, author))
         since = min((part.number for part in parts if part), default=entry.number)
-        # Between a patch and the first copy of the work tree, somebody else may have edited a file.
-        is_early = any(entry.turn and (not part or part.time < entry.turn.began) for part in parts)
-        return steps, since, entry.number if is_early else since
+        return steps, since, entry.number if early else since
 
-    def _whole(self, entry: Entry) -> Entry | None:
-        """The entry of the turn."""
-        return entry if entry.turn else self._turns.get(entry.number)
-
-    def _paths(self, entry: Entry) -> list[str]:
+    def _paths(self, entry: Entry, whole: Entry | None) -> list[str]:
         """The path of each change from the root of the repository; empty for those that are elsewhere."""
-        roots, whole = self._roots, self._whole(entry)
+        roots = self._roots
         # To look for sessions takes time where there are thousands.
         if whole and whole.turn and not Path(entry.cwd).exists():
             meta = self._meta(whole.turn.thread_id)
@@ -220,29 +236,10 @@ class Repository:
             # A work tree of this repository that was removed, or moved.
             if meta and commit and self._has_commit(commit):
                 roots = [*roots, f"{meta.cwd}/"]
-        places = [change.location for change in entry.changes]
         found = [
-            next((root for root in roots if place.startswith(root)), place) for place in places
+            (next(filter(p.startswith, roots), p), p) for p in (c.location for c in entry.changes)
         ]
-        return [place.removeprefix(root) for place, root in zip(places, found, strict=True)]
+        return [place.removeprefix(root) for root, place in found]
 
     def _looked_up(self, commit: str) -> bool:
         return not self.git.run(self.root, "cat-file", "-e", f"{commit}^{{commit}}").returncode
-
-
-def _author(
-    entry: Entry, whole: Entry | None, parts: Sequence[Entry | None], path: str, location: str
-) -> Author | None:
-    """Who wrote what is new in a file; of a turn, besides its patches."""
-    turn = whole.turn if whole else None
-    if turn is None or (entry is whole and not turn.began):
-        return None
-    if entry is not whole:
-        return Author(turn.thread_id, turn.number, "patch", entry.time, entry.time)
-    # What was moved out of files that others changed looks new.
-    doubts = turn.is_cut_off or path in turn.unsure or bool(turn.of_others)
-    for part in parts:
-        is_early = part is not None and part.time < turn.began
-        doubts |= part is None or (is_early and location in {c.location for c in part.changes})
-    how = "unsure" if doubts else "command"
-    return Author(turn.thread_id, turn.number, how, turn.began, entry.time)
