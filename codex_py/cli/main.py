@@ -39,6 +39,13 @@ def main(argv: Sequence[str]) -> int:
         # Codex begins its message about a bad configuration with the word: "Error loading config.toml: …".
         tell(text if text.startswith("Error ") else f"Error: {text}")
         return error.exit_code
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in {"", "codex_py"}:
+            raise
+        what = f"the Python module `{package}` is needed for this, and is not there"
+        tell(f"Error: {what}: install codex-py in full, with its dependencies")
+        return 1
 
 
 def keep_libraries_light() -> None:

@@ -281,3 +281,25 @@ def test_nothing_is_imported_from_pythonpath(tmp_path: Path, how: str) -> None:
             assert (b"Traceback" in done.stderr, done.stdout != b"") == (False, True), done.stderr
         assert b"because of PYTHONPATH, Python may load modules" in done.stdout
     assert not (project / "found").exists()
+
+
+@pytest.mark.parametrize("words", [["features", "enable", "undo"], ["mcp", "add", "x", "--", "y"]])
+def test_what_a_slim_installation_leaves_out_is_told(
+    tmp_path: Path, environment: dict[str, str], words: list[str]
+) -> None:
+    program = (
+        "import sys; sys.modules['tomlkit'] = None; from codex_py.__main__ import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.decode()) == (
+        1,
+        "Error: the Python module `tomlkit` is needed for this, and is not there: install codex-py in full,"
+        " with its dependencies\n",
+    )
