@@ -42,6 +42,7 @@ class _Scene:
             subprocess.Popen(
                 [sys.executable, "-IS", "-c", "import time; time.sleep(60)"],
                 stdin=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,  # Ctrl-C of the user ends it with a traceback.
             )
         )
         stack.callback(self.process.kill)
