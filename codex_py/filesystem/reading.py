@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -86,6 +87,9 @@ def open_ordinary(
         finally:
             os.close(holder)
     except FileNotFoundError as error:
+        with suppress(FileNotFoundError):
+            # `/dev/fd/N` is a link to a pipe, which has no name.
+            refuse_extraordinary(Path(path).stat())
         raise NotOrdinary("it is a link that leads nowhere") from error
     if refuses is not None and refuses(real, os.fstat(opened)):
         os.close(opened)

@@ -86,6 +86,11 @@ def test_what_is_no_file_is_refused_without_waiting(repo: Path) -> None:
     assert reason(repo / "pipe") == "it is a named pipe"
     assert reason(repo / "dangling") == "it is a link that leads nowhere"
     assert reason(Path("/dev/zero")) == "it is a device"
+    # As a shell writes `<(COMMAND)`.
+    reader, writer = os.pipe()
+    assert reason(Path(f"/dev/fd/{reader}")) == "it is a named pipe"
+    os.close(reader)
+    os.close(writer)
     assert reason(Path("/")) == "it is a folder"
     with pytest.raises(FileNotFoundError):
         open_ordinary(repo / "missing")
