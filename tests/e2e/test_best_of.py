@@ -337,6 +337,17 @@ def test_a_judge_without_an_answer_is_a_warning(place: Workplace) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [("true", "changes nothing"), ("echo 1 > n", "is the best, and is not applied")],
+)
+def test_why_the_best_is_not_applied_is_said(place: Workplace, script: str, told: str) -> None:
+    works = by_model(**{"gpt-5.5": command(script)})
+    outcome, _ = run(place, [works, DONE], "--best-of", "2", "--no-apply")
+    assert outcome.code == 0, outcome.err
+    assert f"Attempt 1 {told}: of the 2 that passed, it is the first.\n" in outcome.err
+
+
 def test_prompts_vary(place: Workplace) -> None:
     write(place.cwd / "p1", "first, with a comma")
     options = ("--best-of", "2", "--vary", "prompt=@p1,second")

@@ -292,6 +292,6 @@ class _BestOf(ExecRun):
         if any(each.patch for each in self._attempts):
             lines.append(f"The patches are in {self._bench.patches}.")
         if winner is not None:
-            done = "is applied" if is_applied else "is not applied"
-            lines.append(f"Attempt {number} {done}: {why}.")
+            done = "is applied" if is_applied else "is the best, and is not applied"
+            lines.append(f"Attempt {number} {done if winner.diff else 'changes nothing'}: {why}.")
         self.stderr.write_text(printable("\n".join(lines)) + "\n")
