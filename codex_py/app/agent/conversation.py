@@ -18,7 +18,7 @@ from codex_py.app.options import SessionOptions
 from codex_py.app.session import log_warnings, open_session
 from codex_py.config.config import load_config
 from codex_py.core.session import Session
-from codex_py.errors import CodexError, ExitCode, TurnAborted
+from codex_py.errors import CodexError, ConfigError, ExitCode, TurnAborted
 from codex_py.protocol.events import Event, ItemCompleted, TurnCompleted, TurnFailed
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem
@@ -52,7 +52,10 @@ class AgentSetup:
                 home = Path(mkdtemp(prefix="codex-py-"))
                 stack.callback(rmtree, home, ignore_errors=True)
             if home is not None:
-                home.mkdir(mode=0o700, parents=True, exist_ok=True)
+                try:
+                    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+                except OSError as error:
+                    raise ConfigError(f"`home`: {home}: {error.strerror}") from error
                 environment["CODEX_HOME"] = str(home)
             config = load_config(cwd=self.cwd, environment=environment, flags=self.settings)
             opening = open_session(config, options, sink, environment=environment, **self.parts)

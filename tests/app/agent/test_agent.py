@@ -505,6 +505,12 @@ def test_images_go_along_and_must_be_there(tmp_path: Path) -> None:
         Agent(FakeModel()).run_sync("And this?", images=["b.png"])
 
 
+def test_a_home_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match=r"`home`: .*/file: File exists"):
+        Agent(FakeModel("hi"), home=tmp_path / "file").run_sync("x")
+
+
 def test_mistakes_are_told_when_the_agent_is_made(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"`cwd`: there is no folder 'nowhere'"):
         Agent(cwd="nowhere")
