@@ -126,7 +126,8 @@ def test_damaged_sessions_and_an_open_login_are_told(place: Workplace) -> None:
     (place.home / "auth.json").chmod(0o644)
     checks = doctor(place)[1]
     assert checks["state.sessions"]["status"] == "warning"
-    assert f"lines of {path} cannot be read" in checks["state.sessions"]["remediation"]
+    told = f"{path} is resumed without its damaged lines: 2."
+    assert checks["state.sessions"]["remediation"] == told
     assert checks["state.paths"]["remediation"] == f"chmod 600 {place.home / 'auth.json'}"
 
 

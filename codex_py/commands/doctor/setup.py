@@ -155,7 +155,7 @@ def _sessions(home: Path) -> Result:
             continue
         try:
             if lines := read_session(path).damaged_lines:
-                text = f"{lines} lines of {path} cannot be read; it is resumed without them."
+                text = f"{path} is resumed without its damaged lines: {lines}."
                 problems.append(text)
         except CodexError as error:
             problems.append(str(error))
