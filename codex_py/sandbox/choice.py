@@ -18,6 +18,7 @@ from codex_py.sandbox.layout import (
     Layout,
     Roots,
     absent_names,
+    free_own_paths,
     is_inside,
     layout,
     own_paths,
@@ -126,11 +127,13 @@ class PlatformSandbox:
             raise ToolError(f"{text}; {_ACCEPT} accepts that", code="SandboxUnavailable")
         hidden = secrets(self._home, denies=rules.denies)
         if is_free:
-            between = {folder for path in denied.pinned for folder in path.parents}
+            own = free_own_paths()
+            above = {folder for path in (*denied.pinned, *own) for folder in path.parents}
+            between = {each for each in above if each not in own and not is_inside(each, own)}
             writable = sorted({Path("/"), *between}, key=lambda path: len(path.parts))
             view = Layout(
                 tuple(writable),
-                (),
+                own,
                 (),
                 offline=False,
                 links=denied.links,

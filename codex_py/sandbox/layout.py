@@ -15,6 +15,7 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.protected import HOME_RECORDS, HOME_SECRETS, HOME_SETTINGS, PROTECTED_NAMES
 
 PACKAGE = Path(__file__).resolve().parents[1]
+_SYSTEM = Path("/usr")
 
 
 @frozen
@@ -113,6 +114,12 @@ def own_paths() -> tuple[Path, ...]:
     """The files of this program: a command that could change them would run outside the sandbox next time."""
     # An installation has the packages that we import beside our own.
     return (PACKAGE, *map(Path, (sys.executable, sys.prefix, sys.base_prefix)))
+
+
+def free_own_paths() -> tuple[Path, ...]:
+    """Those of a command that may write everywhere, which exist. Root may change the Python of the system."""
+    real = dict.fromkeys(Path(os.path.realpath(path)) for path in own_paths())
+    return tuple(p for p in real if p.exists() and (p == PACKAGE or not is_inside(p, [_SYSTEM])))
 
 
 def secrets(home: Path | None, *, denies: bool = False) -> tuple[Path, ...]:

@@ -15,6 +15,7 @@ from codex_py.protocol.approval import SandboxMode, SandboxPolicy
 from codex_py.protocol.file_rules import FileRules
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import PlatformSandbox
+from codex_py.sandbox.layout import PACKAGE
 from tests.sandbox.local_backends import BACKENDS, run_in, workspace
 
 HIDING = [each for each in BACKENDS if each.name not in {"landlock", "supervised"}]
@@ -201,6 +202,18 @@ def test_a_link_that_is_denied_stays(
     run_in(backend, ["sh", "-c", "mv name x; rm -f name; ln -sfn plain name"], policy, cwd)
     assert (cwd / "name").readlink() == Path("target")
     assert SECRET not in run_in(backend, ["cat", "target"], policy, cwd).stdout
+
+
+@pytest.mark.parametrize("backend", HIDING, ids=lambda backend: backend.name)
+def test_a_command_in_full_access_does_not_change_what_confines_the_next(
+    backend: Backend, cwd: Path
+) -> None:
+    policy = replace(denying(_denied("plain")(cwd), cwd), mode="danger-full-access")
+    launcher = PACKAGE / "sandbox/child/launcher.py"
+    script = f"[ -w {launcher} ] || echo held; [ -w {cwd}/dir/secret.key ] && echo free; "
+    # A mount point cannot be renamed.
+    script += f"mountpoint -q {PACKAGE} && mountpoint -q {PACKAGE.parent} && echo stays"
+    assert run_in(backend, ["sh", "-c", script], policy, cwd).stdout == "held\nfree\nstays\n"
 
 
 def test_a_link_whose_name_matches_hides_no_folder_of_the_system(cwd: Path) -> None:
