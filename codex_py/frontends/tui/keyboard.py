@@ -27,6 +27,8 @@ from codex_py.frontends.tui.key_codes import (
     plain,
 )
 
+ESCAPE_S = 0.05
+"""An Esc that nothing follows for so long is the key, and not the beginning of a sequence."""
 _REST_S = 0.5
 """The rest of a sequence arrives within this time; what comes later was typed."""
 _KEPT_OF_SEQUENCE = 64
@@ -47,6 +49,7 @@ _UNFINISHED = re.compile(
     r"\x1b?\x1b(?:\[\[?|\[M[^\x00-\x1f]{0,2}|\[[0-?]*[ -/]*|O[0-9;]*)?"
     rf"|{_STRING}[^\x00-\x1f\x9c]*\x1b?"
 )
+_ESCAPE_AND_TEXT = re.compile(r"\x1b(?![OPX])\w")
 _BROKEN_OFF = re.compile(rf"\x1b?\x1b(?:\[[0-?]*[ -/]*|O[0-9;]*)|{_STRING}[^\x00-\x1f\x9c]*")
 
 
@@ -90,7 +93,11 @@ class KeyParser(Vt100Parser):
     def feed(self, data: str) -> None:
         """Report the keys in what was read. A sequence at its end may continue in the next read."""
         now = self._clock()
-        if self._paste is None and now - self._read_at > _REST_S:
+        late_s = now - self._read_at
+        # A busy program reads before it is told that nothing has followed for a while.
+        is_key = late_s > ESCAPE_S and _ESCAPE_AND_TEXT.match(self._unfinished + data)
+        if self._paste is None and (is_key or late_s > _REST_S):
+            self.flush()
             self._unfinished = ""
         self._read_at = now
         if self._is_cooked:

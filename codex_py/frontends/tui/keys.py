@@ -4,19 +4,19 @@ Keys that are not bound here are as in emacs or in vi, which prompt-toolkit know
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
 from prompt_toolkit.filters import Condition, Filter, emacs_mode, vi_insert_mode, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.key_binding.key_processor import KeyPress
+from prompt_toolkit.key_binding.key_processor import KeyPress, KeyProcessor
 from prompt_toolkit.keys import Keys
 
 from codex_py.frontends.tui.compose.attachments import clipboard_image, edited, editor_command
 from codex_py.frontends.tui.composer import Composer
 from codex_py.frontends.tui.fitting import fit
-from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
+from codex_py.frontends.tui.key_codes import ESC, ESCAPE, PASTE, bind
 from codex_py.frontends.tui.keymap import COPY, INTERRUPT, VIM
 from codex_py.frontends.tui.keymap import SHORTCUTS as SHORTCUTS_KEY
 from codex_py.frontends.tui.menu import Option, bind_arrows
@@ -95,9 +95,8 @@ def program_keys(surface: Surface) -> KeyBindings:
     bind(keys, "?", lambda _: surface.half().run_command("keymap"), can_list)
     # Before the composer's own: a question waits until the user has stopped writing.
     bind(keys, "tab", lambda _: surface.panels.call(), can_answer, eager=True)
-    # Alt with a key that has no binding does nothing: neither Esc nor the key was meant. With vi's keys it is
-    # both, in the composer.
-    bind(keys, "escape+<any>", lambda _: None, emacs_mode | ~composing)
+    # With vi's keys, Alt and a key are Esc and the key in the composer.
+    bind(keys, "escape+<any>", _unbound_alt, emacs_mode | ~composing)
     _add_escape_with_text(surface, composing & emacs_mode, is_empty, keys)
     # Emacs accepts the line with it, which drops it where nothing accepts it.
     bind(keys, "escape+#", lambda _: None, emacs_mode)
@@ -115,15 +114,28 @@ def _add_escape_with_text(
     processor = surface.screen.app.key_processor
 
     def is_text() -> bool:
-        held, rest = processor.key_buffer, processor.input_queue
-        is_escape = bool(held and rest) and held[0].data == "\x1b" and len(rest[0].key) == 1
-        return is_escape and surface.loaded is not None and surface.loaded.is_working
+        is_working = surface.loaded is not None and surface.loaded.is_working
+        return is_working and _is_escape_with_text(processor.key_buffer, processor)
 
     def stop(event: KeyPressEvent) -> None:
         surface.half().interrupt()
         processor.feed(event.key_sequence[-1], first=True)
 
     bind(keys, "escape+<any>", stop, composing & is_empty & Condition(is_text), eager=True)
+
+
+def _is_escape_with_text(held: Sequence[KeyPress], processor: KeyProcessor) -> bool:
+    """Whether what was read as Alt and a key may be Esc and the first letter of what was typed behind it."""
+    rest = processor.input_queue
+    return bool(held and rest) and held[0].data == "\x1b" and len(rest[0].key) == 1
+
+
+def _unbound_alt(event: KeyPressEvent) -> None:
+    """Alt with a key that has no binding does nothing, for neither Esc nor the key was meant; unless text follows."""
+    processor = event.key_processor
+    if _is_escape_with_text(event.key_sequence, processor):
+        processor.feed(event.key_sequence[-1], first=True)
+        processor.feed(KeyPress(ESCAPE), first=True)
 
 
 def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) -> None:

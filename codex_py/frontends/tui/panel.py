@@ -104,7 +104,8 @@ class Panel(Generic[T]):
             # Keys that are no text have none: Shift-Tab, Home, F5.
             if not (event.data and event.data.isprintable()):
                 return
-            act = meaning(event.data) if self.by_letter and not self._letter else None
+            can_answer = self.by_letter and not self._letter and not self.result.done()
+            act = meaning(event.data) if can_answer else None
             if act is None:
                 self.write(self._letter + event.data)
                 return
@@ -129,11 +130,13 @@ class Panel(Generic[T]):
 
     def write(self, text: str) -> None:
         """Close the panel: the text is for the prompt."""
-        if self.result.done() or not text:
+        if not text:
             return
         self.forget_letter()
         self.postpone(text)
-        self.result.set_exception(Postponed())
+        # The key before it, in the same read, may have been the answer.
+        if not self.result.done():
+            self.result.set_exception(Postponed())
 
     def refuse_letters(self) -> None:
         self.by_letter, self.hint = False, self.hint and _BY_ARROWS

@@ -18,7 +18,7 @@ from prompt_toolkit.layout import AnyContainer, Layout
 from prompt_toolkit.styles import Style
 
 from codex_py.frontends.tui.key_codes import KITTY_OFF, KITTY_ON
-from codex_py.frontends.tui.keyboard import raw_mode, read_whole_sequences
+from codex_py.frontends.tui.keyboard import ESCAPE_S, raw_mode, read_whole_sequences
 from codex_py.frontends.tui.output import Finished, Frame, TerminalWriter, frame_of, terminal_output
 from codex_py.frontends.tui.theme import Theme, background_of
 
@@ -30,8 +30,6 @@ _FRAME_S = 0.05
 _MAX_BACKLOG = 32 * 1024
 """Bytes. A terminal that has read less waits for its next frame until it has caught up."""
 
-_ESCAPE_S = 0.05
-"""An Esc that nothing follows for so long is the key, and not the beginning of a sequence."""
 _REPORTS_S = 0.03
 """Reports that the terminal sent before it was told to stop arrive within this time."""
 
@@ -102,7 +100,7 @@ class Screen:
             input=keyboard,
             output=self._output,
         )
-        self.app.ttimeoutlen = _ESCAPE_S
+        self.app.ttimeoutlen = ESCAPE_S
         self.use_theme(theme)
 
     @property

@@ -151,6 +151,22 @@ def test_the_rest_of_a_sequence_is_not_waited_for_without_end() -> None:
         assert keyboard.send("yes") == ["y", "e", "s"]
 
 
+@pytest.mark.parametrize("late_s", [0.06, 1])
+def test_esc_counts_where_it_is_read_so_late_that_text_stands_behind_it(late_s: float) -> None:
+    keyboard = Keyboard()
+    keyboard.parser.feed("\x1b")
+    # The program was busy, and has not been told that nothing followed.
+    keyboard.now_s += late_s
+    assert keyboard.send("yes") == ["ESC", "y", "e", "s"]
+
+
+def test_a_sequence_is_whole_though_its_rest_is_read_late() -> None:
+    keyboard = Keyboard()
+    keyboard.parser.feed("\x1b")
+    keyboard.now_s += 0.2
+    assert keyboard.send("[A") == ["up"]
+
+
 def test_an_endless_string_is_swallowed_and_not_kept() -> None:
     keyboard = Keyboard()
     keyboard.parser.feed("\x1b]52;c;")
