@@ -27,6 +27,7 @@ from codex_py.streams.terminal import aligned, printable
 
 _KEYS = "Esc leaves · / search · [ ] prompts · Enter folds, f all"
 _FEW_KEYS = "Esc leaves · / search"
+_ONE_KEY = "Esc leaves"
 _LOW = 6
 """Rows. A lower screen shows no title."""
 
@@ -79,7 +80,7 @@ class Overlay(Panel[None]):
     """Scrolls, folds and searches pages, until the user leaves it.
 
     Args:
-        below: what is under way meanwhile, for the last row; its keys stand there if it is empty.
+        below: what is under way meanwhile, for the last row, which has the keys of the overlay too.
         further: a key more, what is said of it, and what it does.
     """
 
@@ -173,11 +174,14 @@ class Overlay(Panel[None]):
     def _last_row(self, columns: int) -> Fragments:
         if self._asked is not None:
             return [("bold", f"/{fit(self._asked, columns - 2)}")]
-        if under_way := self._below(self._renderer.theme, columns):
-            return shortened(under_way, columns)
-        keys = next((k for k in (_KEYS, _FEW_KEYS) if len(k + self._further) <= columns), "")
-        line = (keys + self._further).replace("·", self._renderer.theme.sign("·"))
-        return [("class:quiet", fit(line, columns))]
+        # Without its remark, which may name keys that do something else here.
+        under_way = self._below(self._renderer.theme, columns)[:1]
+        line: Fragments = [(each[0], f"{each[1].rstrip()} · ") for each in under_way]
+        room = columns - get_cwidth(fragment_list_to_text(line))
+        lines = (keys + self._further for keys in (_KEYS, _FEW_KEYS, _ONE_KEY))
+        line += [("class:quiet", next((keys for keys in lines if len(keys) <= room), _ONE_KEY))]
+        dot = self._renderer.theme.sign("·")
+        return shortened([(each[0], each[1].replace("·", dot)) for each in line], columns)
 
     @property
     def _where(self) -> str:

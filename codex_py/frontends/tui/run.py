@@ -32,6 +32,7 @@ _LEAST_ROWS = 3
 _BESIDE_TEXT = 4
 _OTHER_ROWS = 9
 """Rows of the rest, as a rule."""
+_WAITING = "  When the session has begun:"
 _STEERED = "  After the next step:"
 _QUEUED = "  After the turn (Alt-Up takes the last one back):"
 
@@ -155,7 +156,11 @@ def live_rows(surface: Surface) -> Fragments:
         lines += surface.loaded.live(screen.width, most)
     if working := surface.status.working(theme, screen.width):
         lines += [[], working]
-    for submissions, heading in ((outbox.steered, _STEERED), (outbox.queue, _QUEUED)):
+    for submissions, heading in (
+        (outbox.waiting, _WAITING),
+        (outbox.steered, _STEERED),
+        (outbox.queue, _QUEUED),
+    ):
         if submissions:
             lines.append([("class:quiet", heading)])
         for each in submissions:

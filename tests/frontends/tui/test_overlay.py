@@ -144,9 +144,12 @@ def test_it_grows_while_it_is_read_and_tells_of_a_question(start: Start) -> None
         program.press("c-t")
         program.wait_until(lambda: program.is_covered)
         program.wait_for("The conversation")
+        # Esc does not interrupt here.
+        program.wait_for("Working \u00b7 Esc leaves")
+        assert "interrupt" not in program.text
         rest.set()
         program.wait_for("And the end.")
-        program.wait_for("1 question waits")
+        program.wait_for("1 question waits \u00b7 Esc leaves")
         assert program.is_covered
         program.press("esc")
         program.wait_for(QUESTION)

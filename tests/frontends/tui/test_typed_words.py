@@ -157,6 +157,31 @@ def test_a_word_that_begins_with_the_letter_of_an_answer_is_none(start: Start) -
         assert "Archived" not in program.text
 
 
+@pytest.mark.parametrize("key", ["\x1b", "\r", "\x03"])
+@pytest.mark.parametrize("text", ["very well", "yes"])
+def test_text_in_one_read_with_the_key_that_closes_a_question_is_kept(
+    start: Start, place: Workplace, key: str, text: str
+) -> None:
+    with ScriptedServer([asks("touch made"), says("Well.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for(QUESTION)
+        program.type(f"{key}{text}")
+        program.wait_for("Conversation interrupted")
+        wait_for_draft(program, text)
+        assert not (place.cwd / "made").exists()
+
+
+def test_text_behind_esc_is_kept_in_a_draft(start: Start) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type("one ")
+        wait_for_draft(program, "one")
+        # Alt-V has no meaning.
+        program.type("\x1bv000z")
+        wait_for_draft(program, "one v000z")
+
+
 @pytest.mark.parametrize("letter", ["a", "p"])
 def test_a_word_that_is_typed_slowly_allows_nothing_that_lasts(
     start: Start, place: Workplace, letter: str
@@ -183,6 +208,20 @@ def test_a_word_that_is_typed_slowly_trusts_no_folder(start: Start, place: Workp
         wait_for_draft(program, "you")
         program.wait_for("(Tab to answer)")
         assert "trusted" not in (place.home / "config.toml").read_text("utf-8")
+
+
+def test_what_is_sent_at_a_question_of_the_start_is_shown_until_it_is_sent(start: Start) -> None:
+    with ScriptedServer([says("Hello.")]) as server:
+        program = start(server, trusted=False)
+        program.wait_for("Do you trust what is in")
+        program.type("Well, hi.")
+        wait_for_draft(program, "Well, hi.")
+        program.press("enter")
+        program.wait_for("When the session has begun:\n  \u203a Well, hi.")
+        program.wait_for("Do you trust what is in")
+        program.press("esc")
+        program.wait_for("Hello.")
+        assert "When the session" not in program.text
 
 
 @pytest.mark.parametrize("command", ["delete", "permissions"])
