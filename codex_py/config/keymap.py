@@ -30,12 +30,10 @@ KEY: Final = (
 def key_name(text: str) -> str | None:
     """The one spelling of a key, or of keys one after the other: `ctrl-t`, `leader t`; None if it is none."""
     words = text.lower().split()
-    names = [
-        "leader" if n == 0 and word == "leader" else _one(word) for n, word in enumerate(words)
-    ]
-    return (
-        None if not names or None in names or names == ["leader"] else " ".join(filter(None, names))
-    )
+    leader = words[:1] if words[:1] == ["leader"] else []
+    names = [name for word in words[len(leader) :] if (name := _one(word)) is not None]
+    is_whole = names and len(leader) + len(names) == len(words)
+    return " ".join((*leader, *names)) if is_whole else None
 
 
 def _one(word: str) -> str | None:

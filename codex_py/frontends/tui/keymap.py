@@ -5,6 +5,7 @@ So nothing but the reader of keys knows of it; and keys that lost their action a
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from prompt_toolkit.keys import Keys
@@ -53,11 +54,9 @@ class Keymap:
                 if (same := f"composer.{action}") in actions() and context == "global":
                     name = same
                 if name in actions():
-                    found = [
-                        key_name(each) or "" for each in ([keys] if isinstance(keys, str) else keys)
-                    ]
-                    spelled = tuple(re.sub("^leader ", f"{leader} ", each) for each in found)
-                    self._own.setdefault(name, spelled)
+                    found = [keys] if isinstance(keys, str) else keys
+                    spelled = (re.sub("^leader ", f"{leader} ", key_name(e) or "") for e in found)
+                    self._own.setdefault(name, tuple(spelled))
         for context in {name.partition(".")[0] for name in self._own}:
             self._check(_APP if context in _APP else (context,), config)
 
@@ -97,7 +96,7 @@ class Keymap:
         own = {_keys(key): name for name in effective for key in self.keys(name)}
         if self._pending:
             read, self._pending, keys = (*self._pending, *read), (), ()
-        elif read not in own and any(key[: len(read)] == read for key in own):
+        if read not in own and any(key[: len(read)] == read for key in own):
             self._pending = read
             return (), ""
         action = own.get(read)
@@ -125,11 +124,13 @@ class Keymap:
                     raise config.layers.located(error)
 
 
+@cache
 def _effective(context: str) -> Sequence[str]:
     """The actions of a context that have an effect here."""
     return [name for name, keys in actions().items() if keys and name.startswith(f"{context}.")]
 
 
+@cache
 def _keys(name: str) -> KeyNames:
     """The keys of a name, as they are read; Enter with a modifier has none but the name."""
     if " " in name:

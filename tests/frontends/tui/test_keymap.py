@@ -31,6 +31,7 @@ def _draft(program: PtyProgram, text: str) -> None:
         ('["f6", "alt-s"]', "\x1b[17~"),
         ('"ctrl-x s"', "\x18s"),
         ('"leader s"', "\x18s"),
+        ('"leader s d"', "\x18sd"),
     ],
 )
 def test_a_prompt_is_sent_by_its_own_key_and_enter_begins_a_line(
