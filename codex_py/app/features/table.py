@@ -35,7 +35,7 @@ def configured_features(
 
 
 def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
-    """Whether a feature is on, and its class, which is called with the setup and makes a `Feature`."""
+    """True for the features that are on; and what makes a `Feature` of the setup: a class or a function."""
     config, options = setup.config, setup.options
     switched, values, is_top = config.features, config.values, options.parent is None
     of_agents = values.get("agents", {})
@@ -49,7 +49,7 @@ def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
     return (
         (
             (config.files.denies or config.has_domains) and is_top,
-            "codex_py.app.features.denied_files:DeniedFiles",
+            "codex_py.app.features.denied_files:denied_files",
         ),
         # Around the hooks: what they refuse reaches nothing.
         (config.has_domains, "codex_py.app.features.network:NetworkList"),

@@ -22,7 +22,6 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
     Raises:
         CodexError: before anything is drawn.
     """
-
     target = terminal_target(arguments)
     require_images(arguments, target)
     arguments = in_folder_of_session(arguments, target, environment)

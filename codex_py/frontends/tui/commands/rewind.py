@@ -88,13 +88,8 @@ def _places(session: Session, entries: Entries) -> list[_Place]:
     return places
 
 
-def _diff(entries: Entries, changed: Sequence[Entry]) -> str:
-    whole = [entries.find(entry.number) for entry in changed]
-    return "".join(git_diff(patched_files(each.changes), Path(each.cwd)) for each in whole)
-
-
 def _warnings(place: _Place, entries: Entries, cwd: Path) -> tuple[bool, list[str]]:
-    """Whether files can come back, and what the user should know before that. Reads files."""
+    """True if files can come back, and what the user should know before that. Reads files."""
     if not place.turns_since:
         unknown = "Files stay as they are: when this was said is not known."
         return False, ["No file was changed since." if place.prompt.time else unknown]
@@ -139,7 +134,9 @@ async def _go_back(context: CommandContext, session: Session) -> None:
         for n in reversed(range(len(places))):
             if not picker.result.done() and places[n].changed:
                 with suppress(CodexError):
-                    counts[n] = counted(_diff(entries, places[n].changed))
+                    whole = (entries.find(entry.number) for entry in places[n].changed)
+                    diffs = [git_diff(patched_files(e.changes), Path(e.cwd)) for e in whole]
+                    counts[n] = counted("".join(diffs))
                     changed()
 
     # A hundred turns take a second.
@@ -178,14 +175,13 @@ async def _aim(context: CommandContext, place: _Place, entries: Entries) -> Aim:
         told.append("It was said while a turn ran: files go back to the beginning of that turn.")
     if not place.turns:
         told.append("The prompt is before the compaction: the conversation cannot go back to it.")
-    options: list[Option[Aim]] = []
-    if place.turns and can_undo:
-        options.append(Option("The conversation and the files", "both", "b"))
-    if place.turns:
-        options.append(Option("The conversation only", "conversation", "c"))
-    if can_undo:
-        options.append(Option("The files only", "files", "f"))
-    options.append(Option("Nothing", "nothing", "n"))
+    rows: list[tuple[object, Option[Aim]]] = [
+        (place.turns and can_undo, Option("The conversation and the files", "both", "b")),
+        (place.turns, Option("The conversation only", "conversation", "c")),
+        (can_undo, Option("The files only", "files", "f")),
+        (True, Option("Nothing", "nothing", "n")),
+    ]
+    options = [option for is_possible, option in rows if is_possible]
     head = fit(printable(place.prompt.text), context.surface.screen.width - 20)
     question: Fragments = [("bold", f"Go back to {head!r}?"), ("", "\n\n")]
     question.append(("", printable("\n".join(told))))
@@ -196,8 +192,7 @@ def _take_back(context: CommandContext, session: Session, place: _Place) -> None
     """Forget the prompt and what followed, and put it into the composer."""
     conversation, turns = context.conversation, place.turns
     conversation.plan_offer.withdraw()
-    prompt = session.rollback(turns)
-    said = conversation.progress.said
+    prompt, said = session.rollback(turns), conversation.progress.said
     places = [n for n, item in enumerate(said) if isinstance(item, UserMessage)]
     del said[places[-turns] if turns <= len(places) else 0 :]
     context.transcript.notice(f"Went back {turns} prompt{'s' if turns > 1 else ''}.")

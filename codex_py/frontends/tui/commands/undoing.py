@@ -1,10 +1,9 @@
 """Commands that bring files back: `/undo` and `/redo`, and what `/rewind` has of them."""
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
+from os.path import relpath
 
 from codex_py.frontends.tui.cells.layout import MOST_ROWS
 from codex_py.frontends.tui.cells.patch import diff_cell
@@ -28,10 +27,6 @@ def entries_here(context: CommandContext) -> Entries:
     journal.recover()
     recover_turns(home, cwd, context.surface.safe_environment)
     return Entries(journal)
-
-
-def paths_of(plan: UndoPlan, cwd: Path) -> str:
-    return some_of([os.path.relpath(change.path, cwd) for change in plan.changes])
 
 
 async def confirmed(
@@ -74,7 +69,8 @@ async def carry_out(context: CommandContext, plan: UndoPlan, done: str) -> None:
     """Do it, and say so. Raises a `PatchError` if it fails: nothing has changed."""
     home, cwd = context.config.home, context.config.cwd
     await asyncio.to_thread(plan.commit)
-    context.transcript.notice(f"{done}: {paths_of(plan, cwd)}")
+    paths = some_of([relpath(change.path, cwd) for change in plan.changes])
+    context.transcript.notice(f"{done}: {paths}")
     if plan.unkept:
         context.transcript.notice(f"Not brought back: {some_of(plan.unkept)}")
     environment = context.surface.safe_environment
@@ -82,32 +78,27 @@ async def carry_out(context: CommandContext, plan: UndoPlan, done: str) -> None:
         context.transcript.notice(problem)
 
 
-async def _take_back(context: CommandContext, *, redo: bool) -> None:
+async def _take_back(context: CommandContext, _: str, *, redo: bool) -> None:
     def find() -> tuple[Journal, int, Entry]:
         entries = entries_here(context)
         entry = entries.find(entries.newest_undo() if redo else None)
         return entries.journal, entry.number, entries.find(entry.undoes) if redo else entry
 
-    journal, number, undone = await asyncio.to_thread(find)
-    what, session = undone.name, context.conversation.session
-    if undone.turn and session is not None and undone.turn.thread_id == session.thread_id:
-        what = f"turn {undone.turn.number}"
-    elif undone.turn and not await confirmed(
-        context,
-        f"{'Do' if redo else 'Undo'} {what}{' again' if redo else ''}?",
-        "It belongs to another conversation in this folder.",
-    ):
-        return
-    if plan := await agreed_plan(context, journal, [number], what):
-        await carry_out(context, plan, f"{'Made again' if redo else 'Undid'} {what}")
-
-
-async def _in_turn(context: CommandContext, _: str, *, redo: bool) -> None:
     async with context.undoing:
-        await _take_back(context, redo=redo)
+        journal, number, undone = await asyncio.to_thread(find)
+        what, session, turn = undone.name, context.conversation.session, undone.turn
+        if turn and session is not None and turn.thread_id == session.thread_id:
+            what = f"turn {turn.number}"
+        elif turn:
+            title = f"Do {what} again?" if redo else f"Undo {what}?"
+            other = "It belongs to another conversation in this folder."
+            if not await confirmed(context, title, other):
+                return
+        if plan := await agreed_plan(context, journal, [number], what):
+            await carry_out(context, plan, f"{'Made again' if redo else 'Undid'} {what}")
 
 
-_undo, _redo = partial(_in_turn, redo=False), partial(_in_turn, redo=True)
+_undo, _redo = partial(_take_back, redo=False), partial(_take_back, redo=True)
 
 UNDOING = [
     Command("undo", "take back what the last turn or patch changed", _undo, while_working=False),
