@@ -16,6 +16,8 @@ from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.tools import ToolOutput
 from codex_py.sandbox.network.report import Blocked
 
+_MAX_NOES: Final = 3
+"""A command that tries any number of hosts does not ask about them all."""
 _CAUSE: Final = "a host is not on the list of domains"
 
 
@@ -84,7 +86,8 @@ class NetworkList:
             # The previous answer may be for this host.
             if blocked.host in self._allowed or key in self._answers:
                 return blocked.host in self._allowed or self._answers[key]
-            if may_ask(context.approval_policy, "sandbox_approval"):
+            noes = [1 for (call, _), yes in self._answers.items() if call == key[0] and not yes]
+            if len(noes) < _MAX_NOES and may_ask(context.approval_policy, "sandbox_approval"):
                 self._answers[key] = await self._ask(blocked, context)
         return self._answers.get(key, False)
 

@@ -109,6 +109,17 @@ def test_always_is_written_to_the_users_configuration(tmp_path: Path):
     assert config.domains.allow == ("a.test",)
 
 
+def test_after_three_noes_a_command_asks_about_no_further_host(tmp_path: Path):
+    approver = _Approver(*[ReviewDecision.DENIED] * 3)
+    hosts = [f"{number}.test" for number in range(9)]
+    answers, output, _ = asyncio.run(
+        _dispatched(tmp_path, approver, ApprovalPolicy.ON_REQUEST, *hosts)
+    )
+    assert answers == [False] * 9
+    assert [request.summary for request in approver.asked] == [f"{h}:443" for h in hosts[:3]]
+    assert "8.test" in output.text
+
+
 def test_nobody_is_asked_where_the_policy_is_never(tmp_path: Path):
     approver = _Approver()
     answers, output, _ = asyncio.run(
