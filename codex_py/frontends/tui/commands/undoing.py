@@ -68,9 +68,12 @@ async def agreed_plan(
 async def carry_out(context: CommandContext, plan: UndoPlan, done: str) -> None:
     """Do it, and say so. Raises a `PatchError` if it fails: nothing has changed."""
     home, cwd = context.config.home, context.config.cwd
-    await asyncio.to_thread(plan.commit)
-    paths = some_of([relpath(change.path, cwd) for change in plan.changes])
-    context.transcript.notice(f"{done}: {paths}")
+
+    def commit() -> str:
+        plan.commit()
+        return some_of([relpath(change.path, cwd) for change in plan.changes])
+
+    context.transcript.notice(f"{done}: {await asyncio.to_thread(commit)}")
     if plan.unkept:
         context.transcript.notice(f"Not brought back: {some_of(plan.unkept)}")
     environment = context.surface.safe_environment
