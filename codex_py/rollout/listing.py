@@ -86,16 +86,16 @@ def list_sessions(
         home: `$CODEX_HOME`.
         cwd: absolute; None for sessions of any directory.
         search: words that must all occur, in upper or lower case, in the name, the first prompt, the
-            directory, the branch or the id.
+            directory or the branch, or begin the id.
         archived: list the archived ones instead.
         by_start: the one that began last first.
     """
     words = search.casefold().split()
 
     def fits(each: SessionSummary) -> bool:
-        fields = (each.name, each.preview, each.cwd, each.branch, each.id)
-        text = "\n".join(filter(None, fields)).casefold()
-        return all(word in text for word in words)
+        text = "\n".join(filter(None, (each.name, each.preview, each.cwd, each.branch))).casefold()
+        # A short number stands somewhere in many an id.
+        return all(word in text or each.id.startswith(word) for word in words)
 
     summaries = _summaries(home, cwd, archived=archived, by_start=by_start)
     return list(islice(filter(fits, summaries), limit))

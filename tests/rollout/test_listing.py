@@ -85,6 +85,14 @@ def test_sessions_are_chosen_by_place_and_words(tmp_path: Path) -> None:
     assert _previews(tmp_path, search="no such word") == []
 
 
+def test_a_session_is_found_by_the_beginning_of_its_id_alone(tmp_path: Path) -> None:
+    id_ = new_thread_id()
+    _session(tmp_path, "Fix the parser", id=id_)
+    assert _previews(tmp_path, search=f"{id_[:13]} fix") == ["Fix the parser"]
+    # Some number is in every id.
+    assert _previews(tmp_path, search=f"fix {id_[-3:]}") == []
+
+
 def test_what_no_one_would_resume_is_not_listed(tmp_path: Path) -> None:
     _session(tmp_path, "a child's", source={"subagent": "review"})
     session_file(tmp_path, ["not a session"], new_thread_id())

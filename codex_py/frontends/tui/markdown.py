@@ -12,6 +12,7 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
+from prompt_toolkit.utils import get_cwidth
 from rich.box import Box
 from rich.cells import cell_len, chop_cells
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -194,22 +195,27 @@ class _Prose(Text):
     """Text that is wrapped between wide characters too, as they are written without blanks."""
 
     def wrap(self, console: Console, width: int, **how: Any) -> Lines:
-        if self.plain.isascii() or self.cell_len == len(self.plain):
+        if self.plain.isascii() or _room(self.plain) == len(self.plain):
             return super().wrap(console, width, **how)
         lines = Lines()
         for line in self.split("\n", allow_blank=True):
             breaks, start, used = list[int](), 0, 0
             for match in _UNITS.finditer(line.plain):
-                size = cell_len(match[0].rstrip())
+                size = _room(match[0].rstrip())
                 if used + size > width and match.start() > start:
                     breaks.append(start := match.start())
                     used = 0
-                used += cell_len(match[0])
+                used += _room(match[0])
             for part in line.divide(breaks):
                 part.rstrip()
                 # A word may be longer than a row.
                 lines.extend(Text.wrap(part, console, width, **how))
         return lines
+
+
+def _room(text: str) -> int:
+    """Columns that it takes at most: not every terminal joins emoji."""
+    return max(cell_len(text), get_cwidth(text))
 
 
 class Code:

@@ -314,6 +314,13 @@ def test_lines_of_wide_characters_are_filled() -> None:
     assert shown.lines == [f"• CJK: {'漢' * 7}", f"  {'漢' * 5} and"]
 
 
+def test_joined_emoji_cut_no_word_though_a_terminal_may_not_join_them() -> None:
+    shown = Shown(width=22)
+    shown.answer("one \U0001f469\u200d\U0001f4bb two \U0001f469\u200d\U0001f4bb three and four")
+    apart = "\U0001f469\u200d\U0001f4bb"
+    assert shown.lines == [f"\u2022 one {apart} two {apart}", "  three and four"]
+
+
 def test_tasks_have_boxes() -> None:
     shown = Shown()
     shown.answer("- [x] done\n- [ ] open\n\n1. [X] first\n")
