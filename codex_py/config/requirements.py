@@ -185,9 +185,7 @@ class _Required:
     def result(self) -> tuple[Layers, Requirements]:
         features, policy = self._features(), self._values.get("guardian_policy_config")
         hooks = {k: v for k, v in self._values.get("hooks", {}).items() if k in HOOK_EVENTS}
-        kept: dict[str, Any] = {"hooks": hooks} if hooks else {}
-        kept |= {"auto_review": {"policy": policy}} if policy else {}
-        self._force(None, **({"features": features} if features else {}), **kept)
+        self._force(features=features, hooks=hooks, auto_review=policy and {"policy": policy})
         if features.get("plugins") is False:
             layers = tuple(layer for layer in self._layers.layers if layer.name != "plugin")
             self._layers = replace(self._layers, layers=layers, plugins=())
@@ -212,16 +210,14 @@ class _Required:
         if approvals and (asked or "on-request") not in approvals:
             self._fall_back("approval_policy", asked, approvals)
         listed = self._values.get("allowed_permission_profiles", {})
-        _, profile = chosen_permissions(self._layers)
-        if not listed or profile is None or not profile.decides:
-            profile = None
+        name, rules, (_, profile) = "", NO_RULES, chosen_permissions(self._layers)
+        if listed and profile is not None and profile.decides:
+            name, rules = profile.name, profile.rules((self._layers.cwd, *profile.roots))
         return self._layers, Requirements(
             file=self._file,
-            profile=profile.name if profile else "",
-            profile_files=profile.rules((self._layers.cwd, *profile.roots))
-            if profile
-            else NO_RULES,
-            plain=frozenset(mode for name, mode in BUILT_IN.items() if listed.get(name)),
+            profile=name,
+            profile_files=rules,
+            plain=frozenset(mode for each, mode in BUILT_IN.items() if listed.get(each)),
             modes=tuple(modes),
             approvals=tuple(approvals),
             files=files,
@@ -235,12 +231,12 @@ class _Required:
         held, notes = Requirements(file=self._file).held_servers(servers)
         self._notes += notes
         off = {"enabled": False, "required": False}
-        if refused := {name: off for name in held if held[name] != servers[name]}:
-            self._force(None, mcp_servers=refused)
+        self._force(mcp_servers={name: off for name in held if held[name] != servers[name]})
 
-    def _force(self, path: Path | None, **values: Any) -> None:
-        if values:
-            layer = replace(self._file, values=values, path=path or self._file.path)
+    def _force(self, path: Path | None = None, **values: Any) -> None:
+        """Put those that are not empty above all others."""
+        if found := {key: value for key, value in values.items() if value}:
+            layer = replace(self._file, values=found, path=path or self._file.path)
             self._layers = replace(self._layers, layers=(layer, *self._layers.layers))
 
     def _setter(self, key: str, asked: Any) -> Path | None:
@@ -272,15 +268,16 @@ class _Required:
         key = ("permissions", "filesystem", "deny_read")
         patterns = self._values.get("permissions", {}).get("filesystem", {}).get("deny_read", ())
         for number, pattern in enumerate(patterns):
+            text = ""
             if pattern.startswith("/**"):
                 text = "cannot be safely expanded; use a pattern with a non-root directory prefix"
-                raise _mistake(self._file, (*key, str(number)), f"{pattern!r} {text}")
-            if not pattern.startswith(("/", "~/")):
+            elif not pattern.startswith(("/", "~/")):
                 # Of the administrator's folder, where nobody would expect it to mean a file.
-                text = f"{pattern!r} must be absolute or begin with `~/`"
-                raise _mistake(self._file, (*key, str(number)), text)
+                text = "must be absolute or begin with `~/`"
+            if text:
+                raise _mistake(self._file, (*key, str(number)), f"{pattern!r} {text}")
         patterns = list(_in_homes(dict.fromkeys(patterns)))
-        self._force(None, **({"protection": {"deny": patterns}} if patterns else {}))
+        self._force(protection=patterns and {"deny": patterns})
         return denial_rules(patterns, key, (), self._layers.user_home)
 
     def _domains(self) -> DomainRules | None:
@@ -316,8 +313,7 @@ class _Required:
             "allowed_sandbox_modes", get_args(SandboxMode)
         )
         if "read-only" not in allowed:
-            text = "must contain `read-only`"
-            raise _mistake(self._file, ("allowed_sandbox_modes",), text)
+            raise _mistake(self._file, ("allowed_sandbox_modes",), "must contain `read-only`")
         managed = self._managed.get("sandbox_mode")
         return [m for m in allowed if managed is None or m in {"read-only", managed}]
 
@@ -355,7 +351,7 @@ class _Required:
                     f"Configured value for `permission_profile` is disallowed by requirements; falling back from"
                     f" `{name}` to required value `{default}` (set by {self._file.path})"
                 )
-            self._force(None, default_permissions=default)
+            self._force(default_permissions=default)
         chosen = chosen_permissions(self._layers)[0]
         return {
             "read-only",
@@ -372,7 +368,7 @@ class _Required:
             return replace(layer, values={**layer.values, "permissions": kept}) if tables else layer
 
         self._layers = replace(self._layers, layers=tuple(map(without, self._layers.layers)))
-        self._force(None, **({"permissions": dict(own)} if own else {}))
+        self._force(permissions=own)
 
     def _mode(self, allowed: Sequence[SandboxMode], asked: Any, approvals: Sequence[str]) -> None:
         mode, _ = chosen_permissions(self._layers)

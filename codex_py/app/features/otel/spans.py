@@ -114,7 +114,13 @@ class Telemetry:
     async def _around_session(
         self, thread: Thread, own: "_ThreadTelemetry"
     ) -> AsyncGenerator[None]:
-        own.begin()
+        settings = thread.settings
+        own.log(
+            "conversation_starts",
+            provider_name=settings.provider,
+            approval_policy=str(approval_data(settings.approval_policy)),
+            sandbox_policy=settings.sandbox_policy.mode,
+        )
         try:
             yield
         finally:
@@ -133,8 +139,8 @@ class _Operation:
     began: float
 
     @property
-    def seconds(self) -> float:
-        return time.monotonic() - self.began
+    def milliseconds(self) -> int:
+        return round(1000 * (time.monotonic() - self.began))
 
     def fail(self, code: str) -> None:
         self.attributes["error.type"] = code
@@ -159,18 +165,9 @@ class _ThreadTelemetry:
         self._used = Usage()
         """In this turn."""
 
-    def begin(self) -> None:
-        settings = self._thread.settings
-        self._log(
-            "conversation_starts",
-            provider_name=settings.provider,
-            approval_policy=str(approval_data(settings.approval_policy)),
-            sandbox_policy=settings.sandbox_policy.mode,
-        )
-
     async def before_prompt(self, prompt: UserPrompt) -> list[Note]:
         text = prompt.text if self._shared.log_prompt else "[REDACTED]"
-        self._log("user_prompt", prompt_length=len(prompt.text), prompt=text)
+        self.log("user_prompt", prompt_length=len(prompt.text), prompt=text)
         return []
 
     @asynccontextmanager
@@ -209,7 +206,7 @@ class _ThreadTelemetry:
                 facts = {"error.type": error.code, "http.response.status_code": error.status}
                 raise
             finally:
-                self._log("api_request", duration_ms=round(1000 * chat.seconds), **facts)
+                self.log("api_request", duration_ms=chat.milliseconds, **facts)
 
         return stream
 
@@ -226,18 +223,22 @@ class _ThreadTelemetry:
                 output = await inner(replace(use, context=inside))
                 if output.error_code or not output.success:
                     running.fail(output.error_code or "tool_error")
-                asked = self._shared.log_output
-                content = {"arguments": str(call.payload), "output": output.text} if asked else {}
-                facts = {"tool_name": name, "call_id": call.call_id, "success": output.success}
-                self._log(
-                    "tool_result", duration_ms=round(1000 * running.seconds), **facts, **content
+                is_asked = self._shared.log_output
+                self.log(
+                    "tool_result",
+                    duration_ms=running.milliseconds,
+                    tool_name=name,
+                    call_id=call.call_id,
+                    success=output.success,
+                    arguments=str(call.payload) if is_asked else None,
+                    output=output.text if is_asked else None,
                 )
             return output
 
         return dispatch
 
     def wrap_approver(self, inner: Approver) -> Approver:
-        return _ToldApprover(inner, self._log)
+        return _ToldApprover(inner, self.log)
 
     async def _counted(
         self, events: AsyncIterator[ResponseEvent], chat: _Operation
@@ -252,7 +253,7 @@ class _ThreadTelemetry:
         chat.span.set_attributes(_tokens(usage))
         for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
             self._shared.tokens.record(tokens, {**chat.attributes, "gen_ai.token.type": kind})
-        self._log(
+        self.log(
             "sse_event",
             **{"event.kind": "response.completed"},
             input_token_count=usage.input_tokens,
@@ -292,7 +293,7 @@ class _ThreadTelemetry:
     def _end(self, operation: _Operation) -> None:
         operation.span.end()
         duration = self._shared.durations[operation.attributes["gen_ai.operation.name"]]
-        duration.record(operation.seconds, operation.attributes)
+        duration.record(time.monotonic() - operation.began, operation.attributes)
 
     @property
     def _in_use(self) -> tuple[str, str]:
@@ -300,21 +301,15 @@ class _ThreadTelemetry:
         assert recovery is not None
         return recovery.in_use
 
-    def _log(self, name: str, **attributes: Any) -> None:
+    def log(self, name: str, **attributes: Any) -> None:
         """Tell of something below the current span; None stands for an attribute that is not there."""
-        full = {
-            "event.name": f"codex.{name}",
-            "conversation.id": self._thread.thread_id,
-            "model": self._thread.settings.model,
-            **{name: value for name, value in attributes.items() if value is not None},
-        }
+        event, info = f"codex.{name}", SeverityNumber.INFO
+        told = {key: value for key, value in attributes.items() if value is not None}
+        told |= {"event.name": event, "conversation.id": self._thread.thread_id}
+        told["model"] = self._thread.settings.model
+        now = time.time_ns()
         self._shared.logger.emit(
-            LogRecord(
-                timestamp=time.time_ns(),
-                severity_number=SeverityNumber.INFO,
-                event_name=f"codex.{name}",
-                attributes=full,
-            )
+            LogRecord(timestamp=now, severity_number=info, event_name=event, attributes=told)
         )
 
 
