@@ -27,7 +27,7 @@ HOME_SECRETS: Final = (
 """Entries of `$CODEX_HOME` that the sandbox hides from commands, if it can: logins, and the files that `undo` keeps,
 with locks that a command could hold so that nothing more is kept."""
 
-HOME_RECORDS: Final = ("sessions", "archived_sessions")
+HOME_RECORDS: Final = ("sessions", "archived_sessions", "codex-py/best-of", "codex-py/imports")
 """Hidden too where something is denied: a session before that may have read it."""
 
 

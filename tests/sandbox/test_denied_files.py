@@ -154,7 +154,7 @@ def test_what_earlier_sessions_have_read_is_hidden_too(
     backend: Backend, mode: SandboxMode, cwd: Path
 ) -> None:
     home = cwd.parent / "home"
-    for name in ("sessions", "codex-py/undo"):
+    for name in ("sessions", "codex-py/undo", "codex-py/best-of/run", "codex-py/imports"):
         (home / name).mkdir(parents=True)
         (home / name / "x").write_text(SECRET, encoding="ascii")
     policy = replace(denying(_denied("dir")(cwd), cwd), mode=mode)
