@@ -4,7 +4,7 @@
 what a session is given later, too. Other than in Codex, a key that is unknown stops the start.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -339,7 +339,10 @@ class _Required:
         if default not in allowed and (default or not {":workspace", ":read-only"} <= {*allowed}):
             text = "`default_permissions` must name one of them"
             raise _mistake(self._file, ("allowed_permission_profiles",), text)
-        self._replace_profiles(own)
+        # Others with their names count no more.
+        others = [_without_profiles(layer, own) for layer in self._layers.layers]
+        self._layers = replace(self._layers, layers=tuple(others))
+        self._force(permissions=own)
         name, decides = chosen_profile(self._layers)
         mode = self._layers.merged().get("sandbox_mode")
         if not decides and mode is not None:
@@ -359,17 +362,6 @@ class _Required:
             *(BUILT_IN[n] for n in allowed if n in BUILT_IN),
         }
 
-    def _replace_profiles(self, own: Mapping[str, Any]) -> None:
-        """Put the administrator's profiles in the place of others with their names."""
-
-        def without(layer: Layer) -> Layer:
-            tables = layer.values.get("permissions", {})
-            kept = {name: table for name, table in tables.items() if name not in own}
-            return replace(layer, values={**layer.values, "permissions": kept}) if tables else layer
-
-        self._layers = replace(self._layers, layers=tuple(map(without, self._layers.layers)))
-        self._force(permissions=own)
-
     def _mode(self, allowed: Sequence[SandboxMode], asked: Any, approvals: Sequence[str]) -> None:
         mode, _ = chosen_permissions(self._layers)
         if mode == _FULL and asked == "never":
@@ -383,6 +375,12 @@ class _Required:
                     raise ConfigError(f"{text} (set by {self._setter(key, value)})")
         if mode is not None and mode not in allowed:
             self._fall_back("sandbox_mode", mode, ["read-only"])
+
+
+def _without_profiles(layer: Layer, names: Collection[str]) -> Layer:
+    tables = layer.values.get("permissions", {})
+    kept = {name: table for name, table in tables.items() if name not in names}
+    return replace(layer, values={**layer.values, "permissions": kept}) if tables else layer
 
 
 def _in_homes(entries: Mapping[str, Any]) -> dict[str, Any]:

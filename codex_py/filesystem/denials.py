@@ -199,7 +199,7 @@ class Denials:
                 raise ToolError(f"{text}; remove that one", code="SandboxUnavailable")
 
     def _lost(self, found: dict[str, os.stat_result]) -> set[_Inode]:
-        """What was denied until now and is not where it was. Adds to what is `found` if it is."""
+        """The files that were denied until now and are not where they were; others are added to `found`."""
         here = set(map(_inode, found.values()))
         lost: set[_Inode] = set()
         for inode in self._known.keys() - here:
@@ -359,7 +359,7 @@ def _depth(path: str) -> tuple[int, str]:
 
 
 def _outermost(paths: Iterable[str], opened: Iterable[str]) -> list[str]:
-    """Those that are not inside another one, unless something open lies between."""
+    """The paths that are not inside another one, unless something open lies between."""
     kept: dict[str, bool] = dict.fromkeys(opened, False)
     for path in sorted({*paths}, key=_depth):
         above: str = path

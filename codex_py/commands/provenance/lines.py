@@ -125,7 +125,7 @@ class History:
         return is_piece or (is_half and self._current(step.path) is None)
 
     def authors(self, path: str, lines: list[bytes], until: float = inf) -> list[Author | None]:
-        """Who wrote each line; None is nobody that is known. `until`: when the lines were there, at the latest."""
+        """The author of each line, None if none is known. `until`: when the lines were there, at the latest."""
         marks = self._version(path, lines, inf, inf).marks
         alive = {*marks}
         self._come_back(path, lines, marks, alive)

@@ -1,4 +1,4 @@
-"""What sessions wrote in a commit, as a note of git-ai, a record of Agent Trace, and trailers.
+"""Says what sessions wrote in a commit, as a note of git-ai, a record of Agent Trace, and trailers.
 
 https://github.com/git-ai-project/git-ai/blob/main/specs/git_ai_standard_v3.0.0.md
 https://github.com/cursor/agent-trace

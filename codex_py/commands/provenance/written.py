@@ -162,7 +162,7 @@ class Repository:
         return None
 
     def _read_commits(self, path: str) -> Sequence[tuple[float, Counter[bytes]]]:
-        """Those that are in no branch any more count too, as long as git has them."""
+        """The lines in each commit, with its time. Commits in no branch count too, as long as git has them."""
         words = ("--timestamp", "--all", "--reflog", "--full-history", f"-n{_MAX_COMMITS}")
         printed = self.git.output(self.root, "rev-list", *words, "--", f":(literal,top){path}")
         commits = [line.split() for line in printed.splitlines()]
@@ -195,7 +195,7 @@ class Repository:
     def _steps(
         self, entry: Entry, whole: Entry | None, names: Sequence[str], damaged: set[int]
     ) -> tuple[list[FileStep], int, int]:
-        """What an entry did to files, and the arguments of `History.add` that go with it. `whole`: that of the turn."""
+        """Read what an entry did to files. Returns the arguments of `History.add`. `whole`: the entry of the turn."""
         try:
             changes = self._entries.journal.read(entry.number).changes
         except DamagedEntry:

@@ -59,8 +59,7 @@ class FirstFrame:
                 os.write(1, f"{greeting(theme, cwd)}{text}".replace("\n", "\r\n").encode())
 
     def take_over(self) -> int:
-        """How many rows of the frame are above the cursor, for who erases it; 0 if nothing was drawn, the greeting
-        included."""
+        """The rows of the frame above the cursor, for who erases it; 0 if nothing was drawn, no greeting either."""
         rows = _ROWS_ABOVE * self._is_shown
         self._is_shown = False
         signal.pthread_sigmask(signal.SIG_SETMASK, self._blocked)

@@ -81,10 +81,9 @@ async def first_run(surface: Surface, config: Config, transcript: Transcript) ->
 
 
 def _local(config: Config, name: str, environment: Mapping[str, str]) -> Mapping[str, Any] | None:
-    try:
+    with suppress(ConfigError, ModelError):
         return local_settings(config, name, None, environment)
-    except (ConfigError, ModelError):
-        return None
+    return None
 
 
 def _page(servers: Mapping[str, Mapping[str, Any]], take: Callable[[str], None]) -> Choice[str]:
@@ -93,9 +92,8 @@ def _page(servers: Mapping[str, Mapping[str, Any]], take: Callable[[str], None])
         options.append(Option(printable(f"{name} on this machine: {settings['model']}"), name))
     options.append(Option("See the demo, without a key or a network", _DEMO, "d"))
     options.append(Option("Not now: say what else can be done", _LATER, "n"))
-    panel = Choice[str](
-        [("bold", _HEAD), ("", "\n\nHow do you want to begin?")], options, cancelled=_LATER
-    )
+    question: Fragments = [("bold", _HEAD), ("", "\n\nHow do you want to begin?")]
+    panel = Choice[str](question, options, cancelled=_LATER)
 
     def paste(text: str) -> None:
         if len(text) < _LEAST_KEY or _problem(text.strip()):
@@ -109,7 +107,7 @@ def _page(servers: Mapping[str, Mapping[str, Any]], take: Callable[[str], None])
 
 
 def _problem(text: str) -> str:
-    """Why this is no key; empty if it may be one."""
+    """The reason why this is no key; empty if it may be one."""
     try:
         checked_key(text)
     except CodexError as error:
@@ -123,7 +121,6 @@ async def _key(surface: Surface, pasted: str) -> str | None:
         ("bold", "The API key"),
         ("", "\n\nIt is kept in auth.json alone, for you alone."),
     ]
-
     entry = Entry(question, check=_problem, field=field_of(pasted), is_hidden=True)
     try:
         return await surface.panels.show(entry)

@@ -74,7 +74,7 @@ class Keymap:
 
     @property
     def letters(self) -> Mapping[str, str]:
-        """What is shown for the letters of answers that have keys of the user's own."""
+        """The user's own keys for answers, as they are shown, by the letters of these."""
         own = [name for name in _effective("approval") if name in self._own]
         return {actions()[n][0]: self.named(f"{{{n}}}") if self.keys(n) else "" for n in own}
 
@@ -90,7 +90,7 @@ class Keymap:
     def pressed(
         self, name: str, keys: KeyNames, data: str, contexts: Sequence[str]
     ) -> tuple[KeyNames, str]:
-        """What is read for a key; see `keyboard.Translate`."""
+        """Give keys and text in place of a key, none while a sequence is not whole; see `keyboard.Translate`."""
         read = (name,) if name else tuple(k.value if isinstance(k, Keys) else k for k in keys)
         effective = [name for each in reversed(contexts) for name in _effective(each)]
         own = {_keys(key): name for name in effective for key in self.keys(name)}

@@ -64,7 +64,7 @@ class Exports:
 
     @property
     def failure(self) -> str | None:
-        """Why the last export failed; None if none did."""
+        """The reason why the last export failed; None if none did."""
         return next((post.failure for post in self._posts if post.failure), None)
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""What OpenTelemetry is told of a session: spans, metrics and events, with the GenAI conventions' names.
+"""Tells OpenTelemetry of a session: spans, metrics and events, with the GenAI conventions' names.
 
 See https://opentelemetry.io/docs/specs/semconv/gen-ai/. Events have the names and attributes that Codex gives them. No
 text of a prompt, of a call or of an output is told unless the user asks for it.
@@ -100,7 +100,7 @@ class Telemetry:
         )
 
     def parent(self) -> context.Context:
-        """That of the call which started a subagent, or of the caller of the library; else of the environment."""
+        """The context of the call that started a subagent, or of the library's caller; else of the environment."""
         here = context.get_current()
         return here if trace.get_current_span(here).get_span_context().is_valid else self._outside
 

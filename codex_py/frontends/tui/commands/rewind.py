@@ -61,7 +61,7 @@ class _Place:
 
 
 def _places(session: Session, entries: Entries) -> list[_Place]:
-    """Where one can go back to, oldest first. Reads files."""
+    """The prompts to go back to, oldest first. Reads files."""
     past = session.past_prompts()
     path = session.session_file
     sent = list(sent_prompts(path)) if path is not None and path.exists() else []
@@ -167,7 +167,7 @@ async def _go_back(context: CommandContext, session: Session) -> None:
 
 
 async def _aim(context: CommandContext, place: _Place, entries: Entries) -> Aim:
-    """What is to go back: asked if there is a choice, or something to say."""
+    """Ask what is to go back, if there is a choice or something to say."""
     can_undo, told = await asyncio.to_thread(_warnings, place, entries, context.config.cwd)
     if place.turns and not place.turns_since and place.prompt.time:
         return "conversation"

@@ -21,7 +21,7 @@ from codex_py.streams.terminal import some_of
 
 
 def entries_here(context: CommandContext) -> Entries:
-    """Those of the journal, after what died was recovered. Reads files."""
+    """The entries of the journal, after what died was recovered. Reads files."""
     home, cwd = context.config.home, context.config.cwd
     journal = Journal(home, cwd)
     journal.recover()
