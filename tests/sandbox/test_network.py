@@ -1,5 +1,6 @@
 """What commands reach that have a list of domains, on each backend that holds it, with real programs."""
 
+import asyncio
 import json
 import os
 import resource
@@ -8,7 +9,7 @@ import subprocess
 import sys
 import threading
 import zipfile
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.domain_rules import DomainRules
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import PlatformSandbox
+from codex_py.sandbox.network.gate import resolved
 from codex_py.sandbox.network.report import NetworkReport
 from tests.sandbox.local_backends import BACKENDS, workspace
 from tests.support.public_network import (
@@ -390,6 +392,28 @@ held = [socket.create_connection(("127.0.0.1", 28128)) for _ in range(180)]
 print(bool(select.select(held, [], [], 60)[0]), flush=True)
 input()
 """
+
+
+def test_names_that_are_slow_to_resolve_take_a_bounded_number_of_threads(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    may_answer = threading.Event()
+
+    def slow(*_: object, **__: object) -> list[tuple[object, ...]]:
+        may_answer.wait()
+        return [(0, 0, 0, "", ("93.184.216.34", 80))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+
+    async def many() -> list[Sequence[str]]:
+        asked = [asyncio.ensure_future(resolved(f"{number}.test", 80)) for number in range(100)]
+        await asyncio.sleep(0)
+        names = [each.name for each in threading.enumerate()]
+        assert 0 < names.count("name lookup") <= 64
+        may_answer.set()
+        return await asyncio.gather(*asked)
+
+    assert asyncio.run(many()) == [["93.184.216.34"]] * 100
 
 
 @pytest.mark.skipif(not HOLDING, reason="no backend holds a list")

@@ -21,6 +21,9 @@ _SAFE_METHODS: Final = {"GET", "HEAD", "OPTIONS"}
 _CONNECT_TIMEOUT_S: Final = 30.0
 _ASK_TIMEOUT_S: Final = 120.0
 _MAX_PORT: Final = 65535
+_LOOKUP: Final = "name lookup"
+_MAX_LOOKUPS: Final = 64
+_WAIT_S: Final = 0.05
 
 
 class Refused(Exception):
@@ -134,6 +137,8 @@ async def resolved(host: str, port: int) -> Sequence[str]:
 
     In a thread that nobody has to wait for: a name server that does not answer takes its time, and a session may end.
     """
+    while sum(each.name == _LOOKUP for each in threading.enumerate()) >= _MAX_LOOKUPS:  # noqa: ASYNC110 - other loops have some, too
+        await asyncio.sleep(_WAIT_S)
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Sequence[str]] = loop.create_future()
 
@@ -152,5 +157,5 @@ async def resolved(host: str, port: int) -> Sequence[str]:
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, found, problem)
 
-    threading.Thread(target=ask, daemon=True).start()
+    threading.Thread(target=ask, name=_LOOKUP, daemon=True).start()
     return await answer
