@@ -53,8 +53,6 @@ class _Listing:
     is_complete: bool = True
     matches: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """Those that match, by the top folder and the patterns."""
-    linked: list[str] | None = None
-    """The files with other names, once somebody has looked."""
 
 
 class Denials:
@@ -215,12 +213,10 @@ class Denials:
         """The files in a denied folder that have several names."""
         linked: dict[str, os.stat_result] = {}
         for _, listing in self._folders(folder, None, opened):
-            paths = listing.files if listing.linked is None else listing.linked
-            listing.linked = []
-            for path in paths:
+            # A name that a file gets elsewhere does not change its folder.
+            for path in listing.files:
                 status = _status(path)
                 if status and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
-                    listing.linked.append(path)
                     linked[path] = status
         return linked
 

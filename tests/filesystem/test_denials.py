@@ -1,7 +1,10 @@
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
+
+import pytest
 
 from codex_py.filesystem.denials import Denials
 from codex_py.protocol.file_rules import FileRules
@@ -23,3 +26,18 @@ def test_who_asks_while_names_are_looked_for_waits_for_them(tmp_path: Path) -> N
     denials.now(roots())
     reader.join()
     assert answers == [True]
+
+
+def test_another_name_that_is_made_later_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "denied").mkdir()
+    (tmp_path / "denied/secret").write_text("x", encoding="utf-8")
+    denials = Denials(FileRules(((tmp_path / "denied", "deny"),)))
+    # Folders that have not changed for a while are not listed again.
+    later = time.time() + 60
+    monkeypatch.setattr(time, "time", lambda: later)
+    denials.now([tmp_path])
+    os.link(tmp_path / "denied/secret", tmp_path / "other")
+    assert tmp_path / "other" in denials.now([tmp_path]).hidden
+    assert denials.refuses(tmp_path / "other")
