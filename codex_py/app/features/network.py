@@ -61,7 +61,8 @@ class NetworkList:
             try:
                 output = await inner(use)
             finally:
-                del self._running[call_id]
+                # A child may have had a call of the same id.
+                self._running.pop(call_id, None)
             blocked = [b for b in list(self._report.blocked) if b.call_id not in self._running]
             return self._told(use, output, blocked) if blocked else output
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -118,6 +119,25 @@ def test_after_three_noes_a_command_asks_about_no_further_host(tmp_path: Path):
     assert answers == [False] * 9
     assert [request.summary for request in approver.asked] == [f"{h}:443" for h in hosts[:3]]
     assert "8.test" in output.text
+
+
+def test_a_child_may_have_a_call_of_the_same_id_at_the_same_time(tmp_path: Path):
+    unused: Any = None
+    config = load_config(cwd=tmp_path, environment={"HOME": str(tmp_path)})
+    setup = SessionSetup(config, SessionOptions(), {}, _Approver(), unused, print)
+    call = ToolCall("exec_command", "call_0", FunctionPayload("{}"))
+    context: Any = SimpleNamespace(call_id="call_0")
+
+    async def command(_: ToolUse) -> ToolOutput:
+        await asyncio.sleep(0)
+        return ToolOutput("printed")
+
+    async def both() -> list[ToolOutput]:
+        dispatch = NetworkList(setup)(unused).wrap_dispatch(command)
+        uses = [ToolUse(call, unused, unused, context) for _ in range(2)]
+        return await asyncio.gather(*map(dispatch, uses))
+
+    assert asyncio.run(both()) == [ToolOutput("printed")] * 2
 
 
 def test_nobody_is_asked_where_the_policy_is_never(tmp_path: Path):
