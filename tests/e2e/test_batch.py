@@ -474,7 +474,7 @@ def test_a_bad_task_file_runs_nothing(place: Workplace, line: str, reason: str) 
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["tasks.jsonl"], "say which tasks"),
+        (["tasks.jsonl"], "say where the results go"),
         (["tasks.jsonl", "-o", "out"], "must end in .jsonl"),
         (["nothing.jsonl", "-o", "out.jsonl"], "nothing.jsonl cannot be read"),
         (["tasks.jsonl", "-o", "out.jsonl", "--shard", "4/4"], "'4/4' is no shard"),

@@ -83,7 +83,8 @@ def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     end = argv.index("--") if "--" in argv else len(argv)
     options = parse_options(Options, argv[:end])
     if options.tasks is None or options.output is None:
-        raise UsageError("say which tasks: codex-py batch TASKS.jsonl -o RESULTS.jsonl")
+        missing = "which tasks" if options.tasks is None else "where the results go"
+        raise UsageError(f"say {missing}: codex-py batch TASKS.jsonl -o RESULTS.jsonl")
     of_exec = [*(f"--config={setting}" for setting in options.overrides), *argv[end + 1 :]]
     arguments = parse_arguments(["exec", *of_exec])
     if arguments.words != ("exec",) or any(

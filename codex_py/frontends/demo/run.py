@@ -69,7 +69,8 @@ def play_demo(
         command = demo_command(repository, tape)
     code = run(command, own)
     shutil.rmtree(home, ignore_errors=True)
-    stderr.write_text(f"\nWhat it changed:\n  git -C {printable(str(repository))} diff\n")
+    if (repository / ".git").exists():
+        stderr.write_text(f"\nWhat it changed:\n  git -C {printable(str(repository))} diff\n")
     return code
 
 

@@ -376,7 +376,7 @@ def _switches(pid: int) -> int:
 def test_ctrl_l_begins_at_the_top_and_loses_nothing(start: Start, columns: int) -> None:
     with ScriptedServer([[*ev_message("Done."), ev_completed()]]) as server:
         program = start(server, "Do it.", columns=columns)
-        program.wait_for("Done.")
+        program.wait_for("Worked for")
         program.press("c-l")
         program.wait_until(lambda: "Done." not in program.text)
         program.wait_for("Ask codex-py")
