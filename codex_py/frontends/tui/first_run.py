@@ -59,7 +59,7 @@ async def first_run(surface: Surface, config: Config, transcript: Transcript) ->
     probes = [asyncio.to_thread(_local, config, name, environment) for name in LOCAL_PROVIDERS]
     servers = {each["model_provider"]: each for each in await asyncio.gather(*probes) if each}
     while True:
-        page = partial(_page, servers, pasted.insert_text)
+        page = partial(first_page, servers, pasted.insert_text)
         choice = await surface.panels.ask(page, about="How do you want to begin?")
         if choice == _LATER:
             return False
@@ -86,7 +86,10 @@ def _local(config: Config, name: str, environment: Mapping[str, str]) -> Mapping
     return None
 
 
-def _page(servers: Mapping[str, Mapping[str, Any]], take: Callable[[str], None]) -> Choice[str]:
+def first_page(
+    servers: Mapping[str, Mapping[str, Any]], take: Callable[[str], None]
+) -> Choice[str]:
+    """The question. `servers`: settings of those of this machine that answer, by name. `take`: gets a pasted key."""
     options = [Option("Paste an API key of OpenAI", _KEY, "k")]
     for name, settings in servers.items():
         options.append(Option(printable(f"{name} on this machine: {settings['model']}"), name))

@@ -24,6 +24,7 @@ from codex_py.frontends.tui.compose.completion import (
 )
 from codex_py.frontends.tui.composer import Composer, composer_window
 from codex_py.frontends.tui.findings import FindingList
+from codex_py.frontends.tui.first_run import first_page
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.panel import Entry, Panel, field_of, yes_or_no
 from codex_py.frontends.tui.picker import Picker
@@ -116,6 +117,12 @@ def questions(width: int, theme: Theme) -> str:
     )
 
 
+def first_run(width: int, theme: Theme) -> str:
+    """Where a server of this machine answers."""
+    servers = {"ollama": {"model": "qwen3-coder:30b"}}
+    return panel_text(width, theme, lambda: first_page(servers, lambda _: None))
+
+
 def lists(width: int, theme: Theme) -> str:
     """Models, sessions with a preview, and prompts to go back to."""
     models = [
@@ -135,6 +142,11 @@ def lists(width: int, theme: Theme) -> str:
         ),
     ]
 
+    prompts = [
+        Option("Let the parser read 1_000", 1, note="Nov 27 18:02 · before the compaction"),
+        Option("And now the tests", 2, note="09:15 · 2 files +14 \u22123"),
+    ]
+
     async def preview(_: int) -> str:
         return "    \u203a Let the parser read 1_000.\n    • Done."
 
@@ -148,6 +160,7 @@ def lists(width: int, theme: Theme) -> str:
             preview=preview,
             selected=1,
         ),
+        lambda: Picker("Go back to a prompt", prompts, selected=1),
         lambda: Picker("Nothing", list[Option[int]]()),
     )
 
@@ -227,6 +240,15 @@ PANELS: Final[Mapping[str, Situation]] = {
     "question for a patch": approvals(
         ApprovalRequest(kind="patch", summary=PATCH, cwd=Path("/repo"), reason="src is read-only")
     ),
+    "question for a host": approvals(
+        ApprovalRequest(
+            kind="network",
+            summary="files.example.com:443",
+            cwd=Path("/repo"),
+            reason="a command wants to reach files.example.com, which is not on the list of domains",
+            prefix=("files.example.com",),
+        )
+    ),
     "question for a tool": approvals(
         ApprovalRequest(
             kind="mcp",
@@ -235,6 +257,7 @@ PANELS: Final[Mapping[str, Situation]] = {
         )
     ),
     "questions": questions,
+    "first run": first_run,
     "lists": lists,
     "findings": findings,
 }
