@@ -16,15 +16,18 @@ def working(silent_s: float, *, is_calling: bool = False, columns: int = 80) -> 
 
 
 @pytest.mark.parametrize(
-    ("line", "is_told"),
+    ("silent_s", "is_calling", "is_told"),
     [
-        (working(18.5), False),
-        (working(20.5), True),
+        (18.5, False, False),
+        (20.5, False, True),
         # A call that runs keeps the model waiting.
-        (working(75, is_calling=True), False),
+        (75, True, False),
     ],
 )
-def test_a_silence_of_twenty_seconds_is_told(line: str, is_told: bool) -> None:
+def test_a_silence_of_twenty_seconds_is_told(
+    silent_s: float, is_calling: bool, is_told: bool
+) -> None:
+    line = working(silent_s, is_calling=is_calling)
     assert ("nothing received for 20s" in line) == is_told
     assert "esc to interrupt" in line
 
