@@ -22,9 +22,13 @@ ROOT: Final = Path(__file__).parent.parent
 SCHEMAS: Final = ROOT / "codex_py" / "schemas"
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 _ONE_KEY: Final = rf"((ctrl|control|alt|option|shift|super)-)*({KEY}|{'|'.join(ALIASES)})"
+_DEFINITIONS: Final = {
+    "key": {"type": "string", "pattern": rf"^(leader )?{_ONE_KEY}( {_ONE_KEY})*$"},
+}
+"""Of what stands in many places."""
 _TYPES: Final[Mapping[str, dict[str, Any]]] = {
     "variable": {"type": "string", "pattern": r"^([A-Za-z_]\w*)?$"},
-    "key": {"type": "string", "pattern": rf"^(leader )?{_ONE_KEY}( {_ONE_KEY})*$"},
+    "key": {"$ref": "#/$defs/key"},
     "boolean": {"type": "boolean"},
     "integer": {"type": "integer"},
     "count": {"type": "integer", "minimum": 0},
@@ -76,6 +80,7 @@ def config_schema() -> dict[str, Any]:
     return {
         "$schema": _DRAFT,
         "title": "config.toml of codex-py",
+        "$defs": _DEFINITIONS,
         **_table_schema(KEYS, (), about),
     }
 
