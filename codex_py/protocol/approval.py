@@ -110,7 +110,7 @@ class ApprovalRequest:
 
     kind: Literal["command", "patch", "mcp", "network"]
     summary: str
-    """The whole command, the diff, or `HOST:PORT` that a command wants to reach."""
+    """The whole command, the diff, or the host that a command wants to reach, with a colon and the port behind it."""
     cwd: Path
     reason: str | None = None
     prefix: tuple[str, ...] | None = None

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import fcntl
 import http.server
 import os
 import shutil
@@ -32,7 +33,19 @@ def can_have_a_network() -> bool:
 
 @contextlib.contextmanager
 def public_network(folder: Path, hosts: Mapping[str, str] = HOSTS) -> Generator[None]:
-    """This thread, and what it starts, are in a network of their own; `hosts` are its names."""
+    """This thread, and what it starts, are in a network of their own; `hosts` are its names.
+
+    One at a time for all processes of a run: the kernel may refuse to mount over a file (ENOENT) over which another
+    namespace mounts something just then.
+    """
+    with (folder.parents[1] / "public-network.lock").open("w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with _public_network(folder, hosts):
+            yield
+
+
+@contextlib.contextmanager
+def _public_network(folder: Path, hosts: Mapping[str, str]) -> Generator[None]:
     spaces = [os.open(f"/proc/thread-self/ns/{name}", os.O_RDONLY) for name in ("mnt", "net")]
     cwd = Path.cwd()
     try:
