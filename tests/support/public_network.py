@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import fcntl
 import http.server
 import os
 import shutil
@@ -13,6 +12,7 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 
 _NEW_MOUNTS, _NEW_NETWORK = 1 << 17, 1 << 30
+_OWN_FOLDERS = 1 << 9
 _libc = ctypes.CDLL(None, use_errno=True)
 
 ALLOWED, OTHER, PRIVATE = "93.184.216.34", "93.184.216.35", "10.9.8.7"
@@ -33,19 +33,7 @@ def can_have_a_network() -> bool:
 
 @contextlib.contextmanager
 def public_network(folder: Path, hosts: Mapping[str, str] = HOSTS) -> Generator[None]:
-    """This thread, and what it starts, are in a network of their own; `hosts` are its names.
-
-    One at a time for all processes of a run: the kernel may refuse to mount over a file (ENOENT) over which another
-    namespace mounts something just then.
-    """
-    with (folder.parents[1] / "public-network.lock").open("w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with _public_network(folder, hosts):
-            yield
-
-
-@contextlib.contextmanager
-def _public_network(folder: Path, hosts: Mapping[str, str]) -> Generator[None]:
+    """This thread, and what it starts, are in a network of their own; `hosts` are its names."""
     spaces = [os.open(f"/proc/thread-self/ns/{name}", os.O_RDONLY) for name in ("mnt", "net")]
     cwd = Path.cwd()
     try:
@@ -63,6 +51,8 @@ def _public_network(folder: Path, hosts: Mapping[str, str]) -> Generator[None]:
             subprocess.run(command.split(), check=True)
         yield
     finally:
+        # A thread that still serves has its root and folder from this one, which could not leave the mounts then.
+        _checked(_libc.unshare(_OWN_FOLDERS))
         for space in spaces:
             _checked(_libc.setns(space, 0))
             os.close(space)
