@@ -33,11 +33,13 @@ class Blocked:
 
     @property
     def pattern(self) -> str | None:
-        """The pattern that would allow it, if the user can."""
+        """The pattern that would allow it, if the user can. Of this machine and its networks, one port is enough."""
+        if self.reason == "not_allowed":
+            return self.host
         is_address = ":" in self.host or self.host.replace(".", "").isdigit()
-        local = self.host == "localhost" or is_address
-        can = self.reason == "not_allowed" or (self.reason == "not_allowed_local" and local)
-        return self.host if can else None
+        if self.reason != "not_allowed_local" or not (is_address or self.host == "localhost"):
+            return None
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def __str__(self) -> str:
         return f"{self.host}, port {self.port}: {REASONS[self.reason]}"
