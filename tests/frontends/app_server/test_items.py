@@ -18,11 +18,11 @@ rename to new/b.txt
 
 
 def test_a_file_that_moves_to_another_folder_names_its_new_place() -> None:
-    item = FileChange(id="i", changes=[Change(path="/work/old/a.txt", kind="update")], diff=MOVED)
-    assert (shown_item(item, "1", "/work") or {})["changes"] == [
+    item = FileChange(id="i", changes=[Change(path="/repo/old/a.txt", kind="update")], diff=MOVED)
+    assert (shown_item(item, "1", "/repo") or {})["changes"] == [
         {
-            "path": "/work/old/a.txt",
-            "kind": {"type": "update", "move_path": "/work/new/b.txt"},
+            "path": "/repo/old/a.txt",
+            "kind": {"type": "update", "move_path": "/repo/new/b.txt"},
             "diff": MOVED[MOVED.index("@@") :],
         }
     ]

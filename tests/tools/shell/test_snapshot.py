@@ -73,7 +73,7 @@ def test_commands_at_once_wait_for_one_profile(tmp_path: Path) -> None:
             for other in (
                 [BASH, "-c", "x"],
                 [BASH, "-lc", "x", "name"],
-                ["/work/bash", "-lc", "x"],
+                ["/repo/bash", "-lc", "x"],
             ):
                 assert await shell.snapshot(other) is None
         finally:
