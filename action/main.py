@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from trigger import refusal
+
 from codex_py.app.review.formats import command_text
-from codex_py.commands.github_action.trigger import refusal
 from codex_py.config.model_name import split_model
 from codex_py.errors import CodexError, UsageError
 from codex_py.model.providers import WIRES, resolve_provider
@@ -25,7 +26,8 @@ from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.sandbox.child import kernel
 from codex_py.streams.terminal import printable
 
-_PYTHON = (sys.executable, "-P", "-m")
+_PYTHON = (sys.executable, "-P")
+_KEY_PROXY = Path(__file__).with_name("key_proxy.py")
 _MODEL = "openai/gpt-5"
 """Of GitHub Models."""
 _FOR_THE_PROXY = ("PATH", "HOME", "RUNNER_TRACKING_ID", "SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -66,9 +68,8 @@ def start(environment: Mapping[str, str]) -> int:
         found = resolve_provider(provider, {})
         wire_api, address = found.wire_api, found.base_url + WIRES[found.wire_api][1]
     header = "x-api-key" if wire_api == "anthropic" else "authorization"
-    module = "codex_py.commands.github_action.key_proxy"
     proxy = subprocess.Popen(
-        [*_PYTHON, module, f"/v1{WIRES[wire_api][1]}", address, header],
+        [*_PYTHON, str(_KEY_PROXY), f"/v1{WIRES[wire_api][1]}", address, header],
         env={
             name: value
             for name, value in environment.items()
@@ -170,7 +171,7 @@ class Agent:
             self._environment["CODEX_HOME"] = str(Path(home).absolute())
 
     def run(self, command: str, *words: str) -> int:
-        argv = [*_PYTHON, "codex_py", command, "--json", *self._options, *words]
+        argv = [*_PYTHON, "-m", "codex_py", command, "--json", *self._options, *words]
         given, said = self._temporary / "prompt", self._temporary / "stderr"
         message, self.message = self.message, ""
         # Between these two lines, nothing that is printed is a command to the runner.

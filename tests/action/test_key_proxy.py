@@ -10,12 +10,14 @@ from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.privileges import respect_processes
 
+ROOT = Path(__file__).parent.parent.parent
 KEY = "sk-the-key"
 _PATH = "/v1/responses"
 _S = 60
@@ -44,9 +46,9 @@ class Proxy:
 
 @contextmanager
 def proxy(address: str, header: str = "authorization") -> Generator[Proxy]:
-    module = "codex_py.commands.github_action.key_proxy"
+    script = str(ROOT / "action" / "key_proxy.py")
     with subprocess.Popen(
-        [sys.executable, "-P", "-m", module, _PATH, address, header],
+        [sys.executable, "-P", script, _PATH, address, header],
         env={"PATH": os.environ["PATH"]},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.commands.github_action.trigger import refusal
+from action.trigger import refusal
 
 
 def refused(

@@ -1,6 +1,6 @@
 """Keeps the key of a model's provider away from an agent that uses it, and from the agent's commands.
 
-`python -P -m codex_py.commands.github_action.key_proxy PATH ADDRESS HEADER` reads the key from standard input, and
+`python -P key_proxy.py PATH ADDRESS HEADER` reads the key from standard input, and
 prints `{"port": 1, "token": "…"}`. A POST to `http://127.0.0.1:1/PATH` with this token is sent to ADDRESS, with the key
 in HEADER; nothing else is forwarded. It ends with the first connection that asked for `GET /until-closed`.
 """
