@@ -25,51 +25,10 @@ file."""
 _MOST_SESSIONS: Final = 100
 _OF_SESSIONS: Final = {"exec resume", "exec fork", "resume", "fork"}
 
-# They start the word on the line if it is absolute, else the program in an absolute folder of PATH: before Enter,
-# nothing of the working directory may run.
-_BASH: Final = """\
-_codex_py() {
-    local program=$1 word
-    [[ $program == /* ]] ||
-        while read -r program && [[ $program != /* ]]; do :; done < <(type -aP codex-py)
-    COMPREPLY=()
-    [[ $program ]] || return
-    while IFS= read -r word; do
-        printf -v word %q "$word"
-        COMPREPLY+=("$word")
-    done < <("$program" completion --candidates -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
-}
-complete -o bashdefault -o default -F _codex_py codex-py
-"""
-_ZSH: Final = """\
-#compdef codex-py
-_codex_py() {
-    local -a found programs
-    programs=(${words[1]:#[^/]*} ${^${(M)path:#/*}}/codex-py(N-*))
-    (( $#programs )) && found=(${(f)"$($programs[1] completion --candidates -- "${(@)words[2,CURRENT]}" 2>/dev/null)"})
-    if (( $#found )); then compadd -V codex-py -- $found; else _files; fi
-}
-if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _codex_py "$@"; else compdef _codex_py codex-py; fi
-"""
-_FISH: Final = """\
-function __codex_py
-    set -l words (commandline -opc) (commandline -ct)
-    set -l found
-    for program in (string match -- '/*' $words[1]) (string match -- '/*' $PATH)/codex-py
-        if test -f $program -a -x $program
-            set found ($program completion --candidates -- $words[2..-1] 2>/dev/null)
-            break
-        end
-    end
-    if set -q found[1]
-        printf '%s\\n' $found
-    else
-        __fish_complete_path (commandline -ct)
-    end
-end
-complete -c codex-py -f -a '(__codex_py)'
-"""
-_SCRIPTS: Final = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+_SCRIPTS: Final = Path(__file__).with_name("completion_scripts")
+"""They start the word on the line if it is absolute, else the program in an absolute folder of PATH: before Enter,
+nothing of the working directory may run."""
+_SHELLS: Final = ("bash", "zsh", "fish")
 
 
 def run_completion(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -77,8 +36,9 @@ def run_completion(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if argv[:1] == [_ASK]:
         return print_out("".join(f"{word}\n" for word in _candidates(argv[2:], environment)))
     parser = CommandParser(Arguments, only={"overrides"})
-    parser.add_argument("shell", nargs="?", default="bash", type=OneOf(*_SCRIPTS))
-    return print_out(_SCRIPTS[parser.parse_args(list(argv)).shell])
+    parser.add_argument("shell", nargs="?", default="bash", type=OneOf(*_SHELLS))
+    shell = parser.parse_args(list(argv)).shell
+    return print_out((_SCRIPTS / f"codex-py.{shell}").read_text(encoding="utf-8"))
 
 
 def _candidates(words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
@@ -104,7 +64,7 @@ def _candidates(words: Sequence[str], environment: Mapping[str, str]) -> list[st
             found = NAMES
         else:
             place = f"{command} {member}".strip()
-            found = [] if member else _words(row)
+            found = [] if member else [*row.words]
             found += _arguments(parser, place, environment)
     return [word for word in dict.fromkeys(found) if word.startswith(current)]
 
@@ -114,13 +74,8 @@ def _command(words: Sequence[str]) -> tuple[Command | None, str]:
     row = next(filter(None, map(find_command, words)), None)
     if row is None:
         return None, ""
-    members = row.members or _words(row)
+    members = row.members or row.words
     return row, next((word for word in words if word in members), "")
-
-
-def _words(row: Command) -> list[str]:
-    """The lower-case words behind the name in the usage of a command."""
-    return re.findall(r"[a-z]+", row.usage.rpartition(", ")[2].partition(" ")[2])
 
 
 def _parser(row: Command | None, member: str) -> CommandParser:

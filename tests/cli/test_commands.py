@@ -26,6 +26,15 @@ def test_every_row_of_the_table_names_a_function(target: str) -> None:
     assert callable(load(target))
 
 
+def test_the_list_of_commands_has_every_command_in_the_order_of_the_table() -> None:
+    listed = re.search(r"^Commands:\n(.*?)^$", help_text(""), re.MULTILINE | re.DOTALL)
+    assert listed is not None
+    calls = [line.split("  ")[1] for line in listed[1].splitlines()]
+    assert [re.match(r"[a-z-]+(, [a-z]+)*", call)[0] for call in calls] == [  # pyright: ignore[reportOptionalSubscript]
+        row.called for row in COMMANDS
+    ]
+
+
 @pytest.mark.parametrize("words", WORDS, ids=" ".join)
 def test_every_command_prints_its_help(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert run([*words, "--help"], {}) == 0
