@@ -128,7 +128,6 @@ class TerminalApprover:
     def _both_ends(
         self, what: RenderableType, body: list[Fragments], room: int
     ) -> Sequence[Fragments]:
-        theme = self._screen.theme
         if room < _LEAST_BODY_ROWS and room < len(body):
             # A row of the screen is no line of the text.
             lines = (
@@ -136,10 +135,9 @@ class TerminalApprover:
                 if isinstance(what, Text)
                 else map(fragment_list_to_text, body)
             )
-            newline = f" {theme.sign('↵')} "
-            line = newline.join(text for line in lines if (text := line.strip()))
+            line = " ↵ ".join(text for line in lines if (text := line.strip()))
             return [[("", both_ends(line, self._width))]]
-        return ends_of(body, room, _SHOWS_ALL, theme.sign("…"))
+        return ends_of(body, room, _SHOWS_ALL)
 
     def _rows(self, cell: RenderableType) -> list[Fragments]:
         return self._transcript.renderer.fragments(cell, self._width)[:_MANY_ROWS]

@@ -223,7 +223,7 @@ def composer_window(composer: Composer, screen: Screen, keys: KeyBindings) -> la
 
     def mark() -> Fragments:
         style = "class:warning" if composer.buffer.text.startswith("!") else "bold"
-        return [(style, f"{screen.theme.sign(PROMPT)} ")]
+        return [(style, f"{PROMPT} ")]
 
     control = layout.BufferControl(
         composer.buffer,

@@ -56,7 +56,9 @@ class FirstFrame:
             if text:
                 signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
                 self._is_shown = True
-                os.write(1, f"{greeting(theme, cwd)}{text}".replace("\n", "\r\n").encode())
+                codec = "utf-8" if theme.unicode else "ascii"
+                whole = f"{greeting(theme, cwd)}{text}".replace("\n", "\r\n")
+                os.write(1, whole.encode(codec, "replace"))
 
     def take_over(self) -> int:
         """The rows of the frame above the cursor, for who erases it; 0 if nothing was drawn, no greeting either."""
@@ -81,7 +83,7 @@ def _frame(theme: Theme, size: os.terminal_size, *, vi: bool) -> str:
     room = columns - len(mode) - 2 * len(INDENT)
     return (
         "\n" * _ROWS_ABOVE
-        + f"\x1b[0;1m{theme.sign(PROMPT)} {quiet}{PLACEHOLDER}\x1b[0m{below}"
+        + f"\x1b[0;1m{PROMPT if theme.unicode else '>'} {quiet}{PLACEHOLDER}\x1b[0m{below}"
         + f"{accent}{mode}\x1b[0m{INDENT}{quiet}{BEGINNING.rjust(room)}\x1b[0m"
         + f"\r\x1b[{len(below)}A\x1b[{len(INDENT)}C"
     )

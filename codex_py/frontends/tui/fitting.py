@@ -42,15 +42,13 @@ def both_ends(text: str, columns: int) -> str:
     return f"{_head(line, columns - 1 - get_cwidth(tail))}…{tail}"
 
 
-def ends_of(
-    rows: Sequence[Fragments], room: int, remark: str = "", ellipsis: str = "…"
-) -> Sequence[Fragments]:
+def ends_of(rows: Sequence[Fragments], room: int, remark: str = "") -> Sequence[Fragments]:
     """The first and the last rows, as many as there is room for; between them a row with a remark on the others."""
     if len(rows) <= room:
         return rows
     tail = max(0, (room - 1) // 2)
     head = max(0, room - 1 - tail)
-    mark: Fragments = [("class:quiet", f"{ellipsis} +{len(rows) - head - tail} lines{remark}")]
+    mark: Fragments = [("class:quiet", f"… +{len(rows) - head - tail} lines{remark}")]
     return [*rows[:head], mark, *rows[len(rows) - tail :]][: max(0, room)]
 
 

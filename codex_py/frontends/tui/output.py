@@ -16,6 +16,7 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.utils import get_cwidth
 
+from codex_py.frontends.tui.characters import alone, ascii_only
 from codex_py.frontends.tui.theme import Theme
 
 _MOST_EACH: Final = 2 * 1024 * 1024
@@ -82,10 +83,14 @@ class TerminalWriter(io.TextIOBase):
 
     What is written goes out in order, after the next `flush`. Neither of them blocks or raises: see
     `backlog` before adding what can wait. Of a terminal that is gone, the keyboard tells.
+
+    Args:
+        unicode: False: the terminal knows ASCII alone, and gets something like the rest.
     """
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, *, unicode: bool = True) -> None:
         self._fd = fd
+        self._shown: Callable[[str], str] = str if unicode else ascii_only
         self._parts: list[str] = []
         self._queue: deque[bytes] = deque()
         self._backlog = 0
@@ -106,7 +111,7 @@ class TerminalWriter(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        data = "".join(self._parts).encode(errors="replace")
+        data = self._shown("".join(self._parts)).encode(errors="replace")
         self._parts.clear()
         if not data:
             return
@@ -165,6 +170,9 @@ def terminal_output(
 
 class _Output(Vt100_Output):
     before_erase: Callable[[], None]
+
+    def write(self, data: str) -> None:
+        super().write(alone(data))
 
     def erase_down(self) -> None:
         self.before_erase()

@@ -22,7 +22,6 @@ from codex_py.frontends.tui.menu import bind_arrows
 from codex_py.frontends.tui.panel import Panel
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.surface import Surface
-from codex_py.frontends.tui.theme import Theme
 from codex_py.streams.terminal import aligned, printable
 
 _KEYS = "Esc leaves · / search · [ ] prompts · Enter folds, f all"
@@ -92,7 +91,7 @@ class Overlay(Panel[None]):
         self,
         pages: Pages,
         renderer: Renderer,
-        below: Callable[[Theme, int], Fragments],
+        below: Callable[[int], Fragments],
         further: tuple[str, str, Callable[[], None]] | None = None,
     ) -> None:
         super().__init__(None)
@@ -175,13 +174,12 @@ class Overlay(Panel[None]):
         if self._asked is not None:
             return [("bold", f"/{fit(self._asked, columns - 2)}")]
         # Without its remark, which may name keys that do something else here.
-        under_way = self._below(self._renderer.theme, columns)[:1]
+        under_way = self._below(columns)[:1]
         line: Fragments = [(each[0], f"{each[1].rstrip()} · ") for each in under_way]
         room = columns - get_cwidth(fragment_list_to_text(line))
         lines = (keys + self._further for keys in (_KEYS, _FEW_KEYS, _ONE_KEY))
         line += [("class:quiet", next((keys for keys in lines if len(keys) <= room), _ONE_KEY))]
-        dot = self._renderer.theme.sign("·")
-        return shortened([(each[0], each[1].replace("·", dot)) for each in line], columns)
+        return shortened(line, columns)
 
     @property
     def _where(self) -> str:

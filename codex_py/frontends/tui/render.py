@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
-from unicodedata import normalize
 
 from prompt_toolkit.formatted_text import ANSI, to_formatted_text
 from prompt_toolkit.utils import get_cwidth
@@ -15,7 +14,7 @@ from rich.style import Style
 from rich.theme import Theme as Styles
 
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.theme import ASCII_SIGNS, STYLES, Theme
+from codex_py.frontends.tui.theme import STYLES, Theme
 from codex_py.streams.terminal import printable
 
 _Row: TypeAlias = list[Segment]
@@ -58,19 +57,10 @@ class Renderer:
             if all(segment.text.isascii() and segment.text.isprintable() for segment in row):
                 yield row
             else:
-                safe = [Segment(self._safe(s.text), s.style) for s in row if not s.control]
+                safe = [Segment(_safe(s.text), s.style) for s in row if not s.control]
                 *rows, last = _fitting(safe, width)
                 yield from rows
                 yield [*last, *row[-1:]] if row[-1].control else last
-
-    def _safe(self, text: str) -> str:
-        if not text.isprintable():
-            # Entities of Markdown, for one, are decoded late.
-            text = printable(text).translate(_BLANKS)
-        if not self.theme.unicode and not text.isascii():
-            # Bytes of UTF-8 are control characters to a terminal that knows Latin 1 alone.
-            text = "".join(map(_ascii, text))
-        return text
 
     def _ansi(self, row: _Row, width: int, *, is_joined: bool) -> str:
         """`is_joined`: the cursor may stand behind the last column, where the row before has left it."""
@@ -155,13 +145,9 @@ def _fitting(row: _Row, width: int) -> Iterable[_Row]:
     yield fitting
 
 
-@lru_cache(maxsize=1000)
-def _ascii(char: str) -> str:
-    """Something like it; marks for what there is nothing for, as many as it has columns."""
-    if char.isascii():
-        return char
-    plain = _ASCII.get(char) or normalize("NFKD", char).encode("ascii", "ignore").decode()
-    return plain if plain.isprintable() and plain else "?" * max(get_cwidth(char), 0)
+def _safe(text: str) -> str:
+    # Entities of Markdown, for one, are decoded late.
+    return text if text.isprintable() else printable(text).translate(_BLANKS)
 
 
 def _has_ground(segment: Segment) -> bool:
@@ -178,12 +164,3 @@ def _style(style: Style | None, system: str) -> str:
 
 
 _BLANKS = dict.fromkeys(map(ord, "\n\t\u2028\u2029"), " ")
-
-_ASCII = {
-    **dict.fromkeys("\u2018\u2019\u201a\u2032", "'"),
-    **dict.fromkeys("\u201c\u201d\u201e\u2033", '"'),
-    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"),
-    **ASCII_SIGNS,
-    "\u2190": "<-",
-    "\u2713": "x",
-}

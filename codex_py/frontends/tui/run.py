@@ -65,7 +65,7 @@ async def _run_in_place(launch: Launch, arguments: Arguments, frame: FirstFrame)
 
 
 async def _run(launch: Launch, frame: FirstFrame) -> int:
-    writer = TerminalWriter(1)
+    writer = TerminalWriter(1, unicode=launch.theme.unicode)
     surface = Surface(launch, writer, create_input(), lambda own: _other_half()(own))
     keys = program_keys(surface)
     panels = surface.panels
@@ -149,12 +149,12 @@ def _layout(surface: Surface) -> layout.AnyContainer:
 
 def live_rows(surface: Surface) -> Fragments:
     """What stands above the composer: it may still change."""
-    screen, theme, outbox = surface.screen, surface.screen.theme, surface.outbox
+    screen, outbox = surface.screen, surface.outbox
     lines: list[Fragments] = []
     if surface.loaded is not None:
         most = max(_LEAST_ROWS, screen.height - _OTHER_ROWS)
         lines += surface.loaded.live(screen.width, most)
-    if working := surface.status.working(theme, screen.width):
+    if working := surface.status.working(screen.width):
         lines += [[], working]
     for submissions, heading in (
         (outbox.waiting, _WAITING),
@@ -167,7 +167,7 @@ def live_rows(surface: Surface) -> Fragments:
             text = fit(
                 printable((each.shown or each.text).splitlines()[0]), screen.width - _BESIDE_TEXT
             )
-            lines.append([("class:quiet", f"  {theme.sign(PROMPT)} {text}")])
+            lines.append([("class:quiet", f"  {PROMPT} {text}")])
     lines.append([])
     left = _rows_beside_panel(surface)
     return joined(lines if left is None else lines[max(0, len(lines) - left) :])
@@ -191,5 +191,5 @@ def _below(surface: Surface) -> Fragments:
     if hint := surface.panels.hint or surface.hints.text:
         return [("class:quiet", INDENT + fit(hint, columns - len(INDENT)))]
     mode = f"{name} " if (name := surface.composer.vi_mode) else ""
-    line = surface.status.line(surface.screen.theme, columns - len(mode))
+    line = surface.status.line(columns - len(mode))
     return [("class:accent", mode), *line]

@@ -78,7 +78,7 @@ class Screen:
         self.theme_changed: Callable[[Theme], None] = lambda _: None
         read_whole_sequences(keyboard, self._focus_changed, self._found_background)
         self._reflows = reflows
-        self._title: Callable[[Theme], str] = lambda _: ""
+        self._title: Callable[[], str] = str
         self._shown_title = ""
         self._drawn: Frame | None = None
         self._finished = Finished()
@@ -115,7 +115,7 @@ class Screen:
         self,
         body: AnyContainer,
         keys: KeyBindingsBase,
-        title: Callable[[Theme], str],
+        title: Callable[[], str],
         is_covered: Callable[[], bool],
     ) -> None:
         """Draw this, from the first frame on.
@@ -257,7 +257,7 @@ class Screen:
 
     def _before_frame(self, _app: object) -> None:
         """Make room for lines that have been added: they come before what is drawn next."""
-        title = self._title(self.theme)
+        title = self._title()
         if title != self._shown_title:
             self._shown_title = title
             self._output.set_title(title)

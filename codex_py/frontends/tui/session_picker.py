@@ -106,8 +106,7 @@ class _Sessions:
 
     async def _preview(self, found: SessionSummary) -> str:
         messages = await asyncio.to_thread(preview_messages, found.path)
-        theme, room = self._screen.theme, self._screen.width - 6
-        marks = {"user": theme.sign(PROMPT), "assistant": theme.sign("•")}
+        room, marks = self._screen.width - 6, {"user": PROMPT, "assistant": "•"}
         return "\n".join(
             f"    {marks[message.role]} {fit(printable(message.text), room)}"
             for message in messages

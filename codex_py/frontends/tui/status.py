@@ -11,7 +11,6 @@ from prompt_toolkit.utils import get_cwidth
 from codex_py.frontends.tui.first_frame import BEGINNING, INDENT
 from codex_py.frontends.tui.fitting import Fragments, fit
 from codex_py.frontends.tui.screen import Screen
-from codex_py.frontends.tui.theme import Theme
 from codex_py.streams.terminal import printable
 from codex_py.streams.times import duration
 
@@ -85,11 +84,11 @@ class Status:
     stop_key: str = "Esc"
     """The name of the key that interrupts."""
 
-    def line(self, theme: Theme, columns: int) -> Fragments:
+    def line(self, columns: int) -> Fragments:
         """As much as there is room for; the least important is left out."""
         known = {name: self.known.get(name, "") for name in self.items}
         parts = {name: printable(text) for name, text in known.items() if text}
-        dot = f" {theme.sign('·')} "
+        dot = " · "
         room = columns - len(INDENT)
 
         if get_cwidth(dot.join(parts.values())) > room and "current-dir" in parts:
@@ -119,7 +118,7 @@ class Status:
             return "error" if int(left) < _HARDLY_ANY_LEFT else "warning"
         return _STYLES.get(name, "quiet")
 
-    def working(self, theme: Theme, columns: int) -> Fragments:
+    def working(self, columns: int) -> Fragments:
         """The line above the composer; empty while nothing is under way or asked."""
         if not self.announced and self.working_since is None:
             parts: list[str] = []
@@ -129,15 +128,12 @@ class Status:
             if self.agents:
                 parts.append(f"{_counted(self.agents, 'agent')} at work (/agents)")
             return [("class:quiet", INDENT + ", ".join(parts))] if parts else []
-        dot = theme.sign("•")
-        if not (self.announced or self.is_asking):
-            sign = theme.sign(_MOVING[int(time.monotonic()) % len(_MOVING)])
-        else:
-            sign = dot
-        style, what, remark = self._under_way(dot, columns)
+        is_moving = not (self.announced or self.is_asking)
+        sign = _MOVING[int(time.monotonic()) % len(_MOVING)] if is_moving else "•"
+        style, what, remark = self._under_way(columns)
         return [(f"class:{style}", f"{sign} {what}"), ("class:quiet", remark)]
 
-    def _under_way(self, dot: str, columns: int) -> tuple[str, str, str]:
+    def _under_way(self, columns: int) -> tuple[str, str, str]:
         count = self.questions
         if self.announced:
             more = f", {count - 1} more to come" if count > 1 else ""
@@ -152,17 +148,17 @@ class Status:
             return "warning", waits, f" until this is closed ({age})"
         if self.waiting_for is not None and (missing := self.waiting_for()):
             what = f"Starting MCP servers: {printable(', '.join(missing))} "
-            return "accent", what, f"({age} {dot} {self.stop_key.lower()} to go on without)"
+            return "accent", what, f"({age} • {self.stop_key.lower()} to go on without)"
         if self.reconnecting is not None:
             cause, tries, at = self.reconnecting
             wait_s = math.ceil(at - time.monotonic())
             soon = f" in {duration(wait_s)}" if wait_s > 0 else ""
             what, told = f"Trying again{soon}", f" (try {tries + 1}, {age}; {self.stop_key} stops)"
-            room = columns - len(f"{dot} . {what}{told} ")
+            room = columns - len(f"• . {what}{told} ")
             why = printable(fit(cause.removeprefix("unexpected status "), room)) + ". "
             return "warning", why.replace("….", "…") * (room > 0) + what, told
         if self.hooks and time.monotonic() - self.hooks[0][1] >= _NOTABLE_HOOK_S:
-            return "accent", f"{self.hooks[0][0]} ", f"({age} {dot} {stops})"
+            return "accent", f"{self.hooks[0][0]} ", f"({age} • {stops})"
         agents = f" {_counted(self.agents, 'agent')}" if self.agents else ""
         silent_s = int(time.monotonic() - self.heard_at)
         is_silent = not self.is_calling and silent_s >= _SILENT_S
@@ -171,24 +167,24 @@ class Status:
         facts = [age, self.known.get("turn-usage", ""), silence, away, stops]
         # The first that fits, else the last.
         for kept in (facts, [age, *facts[2:]], [age, silence or facts[-1]], [age, facts[-1]]):
-            told = f" {dot} ".join(filter(None, kept))
+            told = " • ".join(filter(None, kept))
             if len(told) + len(agents) + _NARROW <= columns:
                 break
         room = columns - len(told) - len(agents) - 6
         thought = fit(printable(self.thought), room) if room > _NARROW else ""
         return "accent", f"{thought or 'Working'} ", f"({told}){agents}"
 
-    def title(self, theme: Theme) -> str:
+    def title(self) -> str:
         """For the terminal's window; empty if the user wants none."""
-        words = [self._title_item(name, theme) for name in self.title_items]
+        words = [self._title_item(name) for name in self.title_items]
         return printable(" ".join(word for word in words if word))[:200]
 
-    def _title_item(self, name: str, theme: Theme) -> str:
+    def _title_item(self, name: str) -> str:
         match name:
             case "activity" | "spinner" | "status" | "run-state":
                 if self.is_asking or self.announced:
                     return "[?]"
-                return theme.sign("•") if self.working_since is not None else ""
+                return "•" if self.working_since is not None else ""
             case "app-name":
                 return "codex-py"
             case _:

@@ -72,13 +72,6 @@ _LINKING = (
     *("KONSOLE_VERSION", "ALACRITTY_WINDOW_ID"),
 )
 PROMPT = "\u203a"
-ASCII_SIGNS = {
-    **dict(zip(f"•└│{PROMPT}✔□▸✗■⚠↵─·", "*`|>x->x#!|--", strict=True)),
-    **dict(zip("⠋⠙⠸⠴⠦⠇☐☑", "|/-\\|/ox", strict=True)),
-    "…": "...",
-    "→": "->",
-}
-"""The ASCII forms of signs; all others are one column wide too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +79,7 @@ class Theme:
     color: bool = True
     """False: not one colour; bold and dim stay unless the terminal is dumb."""
     unicode: bool = True
+    """False: the terminal is sent nothing but ASCII."""
     background: Literal["dark", "light", "unknown"] = "unknown"
     color_system: ColorSystem = "standard"
     dumb: bool = False
@@ -122,10 +116,6 @@ class Theme:
     def fragment_styles(self) -> dict[str, str]:
         """The same for prompt-toolkit, by the names that fragments use."""
         return {name: _for_fragments(self.style(name)) for name in _IN_FRAGMENTS}
-
-    def sign(self, sign: str) -> str:
-        """The sign, or its ASCII form where the terminal has no Unicode."""
-        return sign if self.unicode else ASCII_SIGNS[sign]
 
 
 def _for_fragments(style: str) -> str:

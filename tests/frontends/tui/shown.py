@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from codex_py.frontends.tui.characters import ascii_only
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.theme import Theme
 from codex_py.frontends.tui.transcript import Transcript
@@ -40,7 +41,10 @@ class Shown:
         )
 
     def _print(self, cell: RenderableType, space: bool) -> None:
-        self.parts.append("\n" * space + self.renderer.text(cell, self.width))
+        text = self.renderer.text(cell, self.width)
+        self.parts.append(
+            "\n" * space + (text if self.renderer.theme.unicode else ascii_only(text))
+        )
 
     def tell(self, *events: Event) -> None:
         for event in events:

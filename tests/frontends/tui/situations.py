@@ -180,7 +180,7 @@ def retries(width: int, theme: Theme) -> str:
 
 def _working(states: Sequence[Status], width: int, theme: Theme) -> list[Fragments]:
     with patch("time.monotonic", lambda: _NOW):
-        return [each.working(theme, width) for each in states]
+        return [each.working(width) for each in states]
 
 
 def commands(width: int, theme: Theme) -> str:
@@ -310,7 +310,7 @@ def plans(width: int, theme: Theme) -> str:
         f"Here it is.\n\n{OPENING}\n# Numbers\n\n1. Read\n2. Write\n\n```sh\nls\n```\n{CLOSING}\n"
     )
     status = Status(known={"model-with-reasoning": "gpt-5.5", "mode": "Plan mode"})
-    return shown.text + drawn([status.line(theme, width)], theme)
+    return shown.text + drawn([status.line(width)], theme)
 
 
 def replayed(width: int, theme: Theme) -> str:
@@ -416,7 +416,7 @@ def status_line(width: int, theme: Theme) -> str:
             "context-remaining": f"{left}% left",
             "turn-usage": "12.3k tokens, $0.012",
         }
-        lines.append(Status(known=known, hint=hint).line(theme, width))
+        lines.append(Status(known=known, hint=hint).line(width))
     return drawn(lines, theme)
 
 

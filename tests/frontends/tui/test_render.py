@@ -123,12 +123,6 @@ def test_a_megabyte_is_shown_at_once() -> None:
         assert len(shown.text) < 50_000
 
 
-def test_words_that_say_the_same_stand_for_what_ascii_lacks() -> None:
-    shown = Shown(theme=Theme(unicode=False, dumb=True, color=False))
-    shown.answer("\u201cÇa\u201d \u2013 it\u2019s → 漢字 ✔…")
-    assert shown.lines == ['* "Ca" - it\'s -> ???? x...']
-
-
 def test_a_dumb_terminal_gets_no_sequences_and_no_color_no_colours() -> None:
     dumb = Shown(theme=terminal_theme({"TERM": "dumb", "LANG": "C.UTF-8"}))
     gray = Shown(theme=terminal_theme({"TERM": "xterm", "LANG": "C.UTF-8", "NO_COLOR": "1"}))

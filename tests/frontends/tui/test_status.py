@@ -5,14 +5,13 @@ import time
 import pytest
 
 from codex_py.frontends.tui.status import Status
-from codex_py.frontends.tui.theme import Theme
 
 
 def working(silent_s: float, *, is_calling: bool = False, columns: int = 80) -> str:
     now = time.monotonic()
     status = Status(working_since=now - 90, heard_at=now - silent_s, is_calling=is_calling)
     status.known["turn-usage"] = "12.3k tokens, $0.012"
-    return "".join(part[1] for part in status.working(Theme(), columns))
+    return "".join(part[1] for part in status.working(columns))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,47 @@
+"""Characters that a terminal may lack, or show in more or fewer columns than another, and what stands for them."""
+
+from functools import lru_cache
+from typing import Final
+from unicodedata import normalize
+
+from prompt_toolkit.utils import get_cwidth
+
+_SIGNS: Final = {
+    **dict.fromkeys("\u2018\u2019\u201a\u2032", "'"),
+    **dict.fromkeys("\u201c\u201d\u201e\u2033", '"'),
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"),
+    **dict(zip("•└│\u203a✔□▸✗■⚠↵─·", "*`|>x->x#!|--", strict=True)),
+    **dict(zip("⠋⠙⠸⠴⠦⠇☐☑✓…→←", "|/-\\|/oxx~><", strict=True)),
+}
+_FLAG_A: Final = 0x1F1E6
+_TONES: Final = range(0x1F3FB, 0x1F400)
+_JOINERS: Final = (0x200D, 0xFE0E, 0xFE0F, *range(0xE0020, 0xE0080))
+"""With what chooses the form of the character before, and the tags of flags."""
+_ALONE: Final = {
+    **dict.fromkeys(_JOINERS),
+    **{tone: " " * get_cwidth(chr(tone)) for tone in _TONES},
+    **{
+        _FLAG_A + n: letter.ljust(get_cwidth(chr(_FLAG_A + n)))
+        for n, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    },
+}
+
+
+def alone(text: str) -> str:
+    """The text without sequences of emoji, of which terminals do not agree how wide they are: each of their
+    characters for itself, a flag as its letters. As wide as prompt-toolkit takes the text to be."""
+    return text if text.isascii() else text.translate(_ALONE)
+
+
+def ascii_only(text: str) -> str:
+    """Something like the text, in as many columns; marks for what there is nothing for."""
+    return text if text.isascii() else "".join(map(_ascii, text))
+
+
+@lru_cache(maxsize=1000)
+def _ascii(char: str) -> str:
+    if char.isascii():
+        return char
+    columns = get_cwidth(char)
+    plain = _SIGNS.get(char) or normalize("NFKD", char).encode("ascii", "ignore").decode()
+    return plain if plain.isprintable() and len(plain) == columns else "?" * columns
