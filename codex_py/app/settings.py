@@ -85,8 +85,7 @@ class ModelChoice:
 
 def model_choice(config: Config, model: str) -> ModelChoice:
     """Raises as `selectable_models`. `model`: one of those, or any other."""
-    named = split_model(model, {*BUILT_IN_PROVIDERS, *config.model_providers})
-    provider, name = named or (config.model_provider, model)
+    provider, name = provider_and_model(config, model)
     info, price = model_info(name, config.model_catalog_json), price_of(config, name, provider)
     title = info.display_name if info.display_name.lower() != name.lower() else ""
     known = known_model(name)
@@ -97,6 +96,12 @@ def model_choice(config: Config, model: str) -> ModelChoice:
     parts = [title, about, costs, f"{short} window" if window else ""]
     efforts = EFFORTS if info.efforts is None else info.efforts
     return ModelChoice(provider, name, " · ".join(filter(None, parts)), info.known, efforts)
+
+
+def provider_and_model(config: Config, name: str) -> tuple[str, str]:
+    """What `PROVIDER/MODEL` names; other names are of models of the configured provider."""
+    named = split_model(name, {*BUILT_IN_PROVIDERS, *config.model_providers})
+    return named or (config.model_provider, name)
 
 
 def described_models(config: Config, environment: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -1,15 +1,41 @@
-"""`codex-py worktree list` and `remove`."""
+"""`codex-py worktree list` and `remove`: the git worktrees that sessions have left in `$CODEX_HOME/worktrees`."""
 
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from codex_py.app.best_of.snapshot import sweep
-from codex_py.app.worktrees.kept import KeptWorktree, kept_worktrees, remove_worktree
+from codex_py.app.worktrees.worktree import Worktree, find_worktree, require_git
 from codex_py.command_line.subcommand import command_config, command_parser, print_table, required
-from codex_py.config.paths import project_root
+from codex_py.config.paths import project_root, worktrees_folder
 from codex_py.errors import CodexError
+from codex_py.filesystem.private import locked
+from codex_py.protocol.frozen import frozen
+from codex_py.rollout.index import metas_with
+from codex_py.rollout.writer import ThreadLock
 from codex_py.streams.standard import print_json, print_out
 from codex_py.streams.terminal import on_one_line, some_of
+
+
+@frozen
+class _Kept:
+    name: str
+    """The name of its folder in `worktrees`."""
+    path: Path
+    sessions: tuple[str, ...]
+    """The ids of those that ran in it, the newest first."""
+    tree: Worktree | None = None
+    """None if it is broken: its repository does not know it, for instance because a kill ended the making of it."""
+    commit: str = ""
+    """The one that is checked out; empty if it is broken."""
+    unsaved: str = ""
+    """What is in it and nowhere else, see `Worktree.unsaved`."""
+
+    @property
+    def state(self) -> Literal["clean", "changed", "broken"]:
+        return "broken" if self.tree is None else "changed" if self.unsaved else "clean"
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -19,7 +45,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     home, root = config.home, project_root(config.cwd, (".git",))
     if root is not None:
         sweep(root, home, environment)
-    found = kept_worktrees(home, environment)
+    found = _kept_worktrees(home, environment)
     if options.json:
         return print_json([_data(each) for each in found], indent=2)
     if not found:
@@ -37,16 +63,71 @@ def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     wanted = required(options.worktree, "worktree: codex-py worktree remove PATH, NAME or SESSION")
     home = command_config(options, environment, warns=False).home
     path = Path(wanted).resolve()
-    for each in kept_worktrees(home, environment):
+    for each in _kept_worktrees(home, environment):
         if wanted in {each.name, *each.sessions} or path == each.path:
-            ignored = remove_worktree(home, each, force=options.force)
+            ignored = _remove(home, each, force=options.force)
             more = f"With it, ignored files were removed: {on_one_line(some_of(ignored))}\n"
             removed = f"Removed the worktree {on_one_line(str(each.path))}.\n"
             return print_out(removed + more if ignored else removed)
     raise CodexError(f"there is no worktree {wanted!r}; see `codex-py worktree list`")
 
 
-def _data(kept: KeptWorktree) -> dict[str, object]:
+def _kept_worktrees(home: Path, environment: Mapping[str, str]) -> list[_Kept]:
+    """The worktrees of sessions, sorted by name. Raises a `CodexError` if git is not installed."""
+    sessions: dict[Path, list[str]] = {}
+    for meta in metas_with(home, b"worktrees/"):
+        for folder in (cwd := Path(meta.cwd), *cwd.parents):
+            sessions.setdefault(folder, []).append(meta.id)
+    parent = worktrees_folder(home)
+    require_git(home, environment, parent)
+    found: list[_Kept] = []
+    for name, path in _folders(parent):
+        ids = tuple(dict.fromkeys(sessions.get(path, ())))
+        kept = _Kept(name, path, ids)
+        # The error of git for a broken worktree does not help the user.
+        with suppress(CodexError):
+            if (tree := find_worktree(path, home, environment)) is not None:
+                commit = tree.git.output(path, "rev-parse", "HEAD")
+                kept = _Kept(name, path, ids, tree, commit, tree.unsaved())
+        found.append(kept)
+    return found
+
+
+def _remove(home: Path, kept: _Kept, *, force: bool) -> list[str]:
+    """Remove a worktree. Returns the `ignored_files` that went with it.
+
+    Args:
+        force: remove it even if it has changes or is broken.
+
+    Raises:
+        CodexError: a session is at work in it, there are changes, or it cannot be removed.
+    """
+    if not force and kept.state != "clean":
+        why = f"has {kept.unsaved}" if kept.unsaved else "is broken: nobody can tell what is in it"
+        raise CodexError(f"the worktree {kept.path} {why}; --force removes it", code="worktree")
+    folder = worktrees_folder(home) / kept.name
+    try:
+        for thread_id in kept.sessions:
+            ThreadLock(home, thread_id).release()
+        with locked(folder, 0):
+            if kept.tree is not None:
+                return kept.tree.remove(force=force)
+            shutil.rmtree(folder)
+            return []
+    except TimeoutError as error:
+        raise CodexError(f"a session is at work in the worktree {kept.path}") from error
+    except OSError as error:
+        raise CodexError(f"{kept.path} cannot be removed: {error.strerror}") from error
+
+
+def _folders(parent: Path) -> Iterator[tuple[str, Path]]:
+    """The names and the paths; there is no tree in the folder of one that a kill ended early."""
+    for folder in sorted(parent.iterdir()) if parent.is_dir() else ():
+        if folder.is_dir() and not folder.is_symlink():
+            yield folder.name, next((each for each in folder.iterdir() if each.is_dir()), folder)
+
+
+def _data(kept: _Kept) -> dict[str, object]:
     return {
         "name": kept.name,
         "path": str(kept.path),

@@ -38,16 +38,6 @@ _MAX_TOKENS: Final = 800
 """Of each prompt and each item."""
 _RISKS: Final = ("low", "medium", "high", "critical")
 _ADVICE: Final = "do not try to reach the same in another way; go on without it, or tell the user"
-_SCHEMA: Final = {
-    "type": "object",
-    "properties": {
-        "decision": {"type": "string", "enum": ["allow", "deny"]},
-        "risk": {"type": "string", "enum": list(_RISKS)},
-        "reason": {"type": "string"},
-    },
-    "required": ["decision", "risk", "reason"],
-    "additionalProperties": False,
-}
 
 
 @frozen
@@ -119,7 +109,7 @@ class ApprovalReviewer:
             cache_key=f"{self._thread.thread_id}-approvals",
             instructions=instruction_text("approval_review.md").replace("{policy}", policy),
             reasoning=settings.reasoning,
-            output_schema=_SCHEMA,
+            output_schema=json.loads(instruction_text("approval_review.json")),
             service_tier=settings.service_tier,
             max_output_tokens=settings.max_output_tokens,
             abilities=settings.abilities,

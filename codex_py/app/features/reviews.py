@@ -4,17 +4,27 @@ The turn is one as any other: its prompt names what is reviewed, and its answer 
 say "mend the first one". The model of the thread is not asked.
 """
 
+import asyncio
+import json
+from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from codex_py.app.options import SessionSetup
-from codex_py.app.review.findings import Review
-from codex_py.app.review.run import run_review
+from codex_py.app.review.change import Change, change_to_review
+from codex_py.app.review.findings import Review, read_review
+from codex_py.app.review.formats import as_text
 from codex_py.app.review.target import ReviewTarget
-from codex_py.errors import ExitCode
-from codex_py.protocol.extension import Extension, Thread, TurnStart
+from codex_py.app.settings import configured_choices, provider_and_model
+from codex_py.config.config import Config
+from codex_py.errors import CodexError, ExitCode
+from codex_py.instructions import instruction_text
+from codex_py.protocol.approval import ApprovalPolicy
+from codex_py.protocol.event_items import CommandExecution
+from codex_py.protocol.events import Event, ItemCompleted, ItemStarted
+from codex_py.protocol.extension import Extension, NewChild, Thread, TurnStart
 from codex_py.protocol.items import Message
 from codex_py.protocol.messages import replace_surrogates
 from codex_py.protocol.prompts import user_prompt
@@ -76,11 +86,14 @@ class Reviews:
     async def _answer(
         self, thread: Thread, target: ReviewTarget
     ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-        self.review, text = await run_review(self._setup, thread, target)
-        self.last = self.review
+        change = await asyncio.to_thread(
+            change_to_review, target, self._setup.config, self._setup.environment
+        )
+        answer = await _reviewed(self._setup, thread, change)
+        self.last = self.review = review = read_review(answer, change)
 
         async def events() -> AsyncIterator[ResponseEvent]:
-            content: Any = [{"type": "output_text", "text": text}]
+            content: Any = [{"type": "output_text", "text": as_text(review, change.root)}]
             yield OutputItemDone(0, Message(role="assistant", content=content))
             yield Completed(Usage())
 
@@ -93,3 +106,53 @@ class Reviews:
         has_failed = any(finding.priority <= most for finding in self.review.findings)
         code = ExitCode.GATE if has_failed else ExitCode.DONE
         return {"review": asdict(self.review), "exit_code": code}
+
+
+async def _reviewed(setup: SessionSetup, thread: Thread, change: Change) -> str:
+    """The answer of a child session that reads the change. Raises a `CodexError` if there is none."""
+    assert setup.open_child is not None
+    config = _reviewers(setup.config, change)
+    choices = replace(
+        configured_choices(config, ()),
+        approval_policy=ApprovalPolicy.NEVER,
+        sandbox_policy=config.sandbox_policy(setup.options.add_dirs).locked(),
+    )
+    new = NewChild("reviewer", role="review", choices=choices, sink=_Commands(thread))
+    schema = json.loads(instruction_text("review.json"))
+    async with setup.open_child(thread, new, config, None) as child:
+        result = await child.run_turn(change.request, output_schema=schema)
+    if (error := result.error) is not None:
+        # As a failure of the child's own requests it would be tried again here.
+        raise CodexError(f"The review failed: {error}", code=error.code, exit_code=error.exit_code)
+    return result.last_message or ""
+
+
+def _reviewers(config: Config, change: Change) -> Config:
+    names = {"AGENTS.md", "AGENTS.override.md", *config.project_doc_fallback_filenames}
+    touched = {path.name for file in change.files for path in (file.path, file.destination)}
+    # Who wrote the change does not tell the reviewer what to look for.
+    if touched & names:
+        config = replace(config, project_doc_max_bytes=0)
+    if "SKILL.md" in touched:
+        config = replace(config, features={**config.features, "skills": False})
+    if (model := config.review_model) is not None:
+        provider, model = provider_and_model(config, model)
+        config = replace(config, model_provider=provider, model=model)
+    features = {**config.features, "multi_agent": False}
+    rubric = instruction_text("review.md")
+    return replace(config, base_instructions=rubric, web_search="disabled", features=features)
+
+
+class _Commands:
+    """An `EventSink` that shows the reviewer's commands as those of its parent."""
+
+    def __init__(self, parent: Thread) -> None:
+        self._parent = parent
+        self._ids = defaultdict[str, str](parent.next_item_id)
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, ItemStarted | ItemCompleted) and isinstance(
+            event.item, CommandExecution
+        ):
+            item = replace(event.item, id=self._ids[event.item.id])
+            self._parent.emit(replace(event, item=item))

@@ -16,41 +16,6 @@ from codex_py.protocol.patched_file import PatchedFile
 from codex_py.streams.terminal import printable
 
 _LONGEST_CODE: Final = 4_000
-_SCORE: Final = {"type": "number", "minimum": 0, "maximum": 1}
-
-
-def _object(**properties: Any) -> dict[str, Any]:
-    required = list(properties)
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
-
-
-SCHEMA: Final[dict[str, Any]] = _object(
-    findings={
-        "type": "array",
-        "items": _object(
-            title={"type": "string"},
-            body={"type": "string"},
-            confidence_score=_SCORE,
-            priority={"type": "integer", "minimum": 0, "maximum": 3},
-            code_location=_object(
-                absolute_file_path={"type": "string"},
-                line_range=_object(
-                    start={"type": "integer", "minimum": 1},
-                    end={"type": "integer", "minimum": 1},
-                ),
-            ),
-        ),
-    },
-    overall_correctness={"type": "string", "enum": ["patch is correct", "patch is incorrect"]},
-    overall_explanation={"type": "string"},
-    overall_confidence_score=_SCORE,
-)
-"""Of the answer: the field names are those of Codex."""
 
 
 @frozen
@@ -83,7 +48,7 @@ class Review:
 
 
 def read_review(answer: str, change: Change) -> Review:
-    """Read an answer that satisfies `SCHEMA`."""
+    """Read an answer that satisfies `instructions/review.json`, whose field names are those of Codex."""
     data: dict[str, Any] = json.loads(answer)
     files = {_shown(file.destination, change.root): file for file in change.files}
     findings = [_finding(each, change.root, files) for each in data["findings"]]

@@ -13,10 +13,10 @@ from codex_py.app.model import named_provider, provider_key
 from codex_py.app.prices import price_of
 from codex_py.app.providers.findings import remember
 from codex_py.app.providers.local_servers import listed_models
+from codex_py.app.settings import provider_and_model
 from codex_py.command_line.subcommand import command_config, command_parser, print_table, required
 from codex_py.commands.providers.trial import advice, tried
 from codex_py.config.config import Config
-from codex_py.config.model_name import split_model
 from codex_py.errors import CodexError, ConfigError, ModelError
 from codex_py.instructions import instruction_text
 from codex_py.model.catalog import catalog_models, in_form_of_codex, model_info
@@ -133,11 +133,10 @@ def listed_models_of_all(config: Config) -> list[dict[str, Any]]:
     Raises:
         ConfigError: the configured catalogue cannot be read.
     """
-    providers, own = {*BUILT_IN_PROVIDERS, *config.model_providers}, (config.model_provider, "")
     owners = {
         **{model.slug: "openai" for model in catalog_models(config.model_catalog_json)},
         **{model.slug: model.provider for model in known_models()},
-        **{name: (split_model(name, providers) or own)[0] for name in config.model_prices},
+        **{name: provider_and_model(config, name)[0] for name in config.model_prices},
     }
     outputs = {model.slug: model.output for model in known_models()}
     rows: list[dict[str, Any]] = []

@@ -5,11 +5,19 @@ Source: the app server of Codex 0.169, its schemas (`generate-json-schema`), and
 
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from codex_py.app.json_rpc import INVALID_REQUEST, JsonRpc, RpcError
+from pydantic import ValidationError
+
+from codex_py.app.json_rpc import (
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    JsonRpc,
+    RpcError,
+    first_mistake,
+)
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import folder_config
 from codex_py.command_line.serving import run_server
@@ -17,10 +25,42 @@ from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.frontends.app_server import params
 from codex_py.frontends.app_server.account import Account
-from codex_py.frontends.app_server.methods import METHODS, answer, read_params, user_agent
 from codex_py.frontends.app_server.threads import Threads
+from codex_py.version import __version__
 
+_CODEX_VERSION: Final = "0.171.0"
+"""The version whose protocol this is: the SDK of Codex wants 0.151 or newer."""
 _SCHEMAS: Final = "generate-json-schema"
+_Answer: TypeAlias = Awaitable[dict[str, Any]]
+_THREADS: Final[Mapping[str, tuple[type[params.Params], Callable[[Threads, Any], _Answer]]]] = {
+    "thread/start": (params.ThreadStart, Threads.start),
+    "thread/resume": (params.ThreadResume, Threads.resume),
+    "thread/fork": (params.ThreadResume, Threads.fork),
+    "thread/list": (params.ThreadList, Threads.list),
+    "thread/read": (params.ThreadRead, Threads.read),
+    "thread/name/set": (params.ThreadName, Threads.rename),
+    "thread/archive": (params.OneThread, Threads.archive),
+    "thread/unarchive": (params.OneThread, Threads.unarchive),
+    "thread/compact/start": (params.OneThread, Threads.compact),
+    "thread/goal/get": (params.OneThread, Threads.goal),
+    "thread/goal/set": (params.GoalSet, Threads.set_goal),
+    "thread/goal/clear": (params.OneThread, Threads.clear_goal),
+    "turn/start": (params.TurnStart, Threads.start_turn),
+    "turn/steer": (params.TurnSteer, Threads.steer),
+    "turn/interrupt": (params.TurnInterrupt, Threads.interrupt),
+}
+_ACCOUNT: Final[Mapping[str, tuple[type[params.Params], Callable[[Account, Any], _Answer]]]] = {
+    "model/list": (params.ModelList, Account.models),
+    "account/read": (params.Nothing, Account.read),
+    "account/login/start": (params.Login, Account.login),
+    "account/login/cancel": (params.LoginCancel, Account.cancel),
+    "account/logout": (params.Nothing, Account.logout),
+}
+_METHODS: Final = {
+    "initialize": params.Initialize,
+    **{name: kind for name, (kind, _) in (*_THREADS.items(), *_ACCOUNT.items())},
+}
+"""The params of each method."""
 
 
 def run_app_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
@@ -61,19 +101,44 @@ class _Connection:
         if method != "initialize":
             if not self._is_initialized:
                 raise RpcError(INVALID_REQUEST, "Not initialized")
-            return await answer(self._threads, self._account, method, data)
+            return await self._answer(method, data)
         if self._is_initialized:
             raise RpcError(INVALID_REQUEST, "Already initialized")
-        client = read_params(params.Initialize, data).client_info
+        client = _read(params.Initialize, data).client_info
         self._is_initialized = True
         self._threads.name_client(client.name)
         system = {"Linux": "linux", "Darwin": "macos"}.get(platform.system(), platform.system())
         return {
-            "userAgent": user_agent(client),
+            "userAgent": _user_agent(client),
             "codexHome": str(codex_home(self._environment)),
             "platformFamily": "unix",
             "platformOs": system,
         }
+
+    async def _answer(self, method: str, data: Any) -> dict[str, Any]:
+        try:
+            if row := _THREADS.get(method):
+                return await row[1](self._threads, _read(row[0], data))
+            if row := _ACCOUNT.get(method):
+                return await row[1](self._account, _read(row[0], data))
+        except CodexError as error:
+            raise RpcError(INVALID_REQUEST, str(error), {"code": error.code}) from error
+        known = ", ".join(_METHODS)
+        raise RpcError(METHOD_NOT_FOUND, f"the method {method!r} is not served; there are: {known}")
+
+
+def _read(kind: type[params.Params], data: Any) -> Any:
+    """The params of a request. Raises an `RpcError` that names the first mistake."""
+    try:
+        return kind.model_validate({} if data is None else data)
+    except ValidationError as error:
+        raise RpcError(INVALID_REQUEST, f"Invalid request: {first_mistake(error)}") from None
+
+
+def _user_agent(client: params.ClientInfo) -> str:
+    """As Codex names itself to its client, whose SDK reads the version."""
+    system = f"{platform.system()} {platform.release()}; {platform.machine()}"
+    return f"{client.name}/{_CODEX_VERSION} ({system}) codex-py/{__version__} ({client.name}; {client.version})"
 
 
 def _write_schemas(folder: Path) -> None:
@@ -82,7 +147,7 @@ def _write_schemas(folder: Path) -> None:
     requests: list[dict[str, object]] = []
     try:
         (folder / "v2").mkdir(parents=True, exist_ok=True)
-        for method, params in METHODS.items():
+        for method, params in _METHODS.items():
             name = "".join(part.capitalize() for part in method.split("/")) + "Params"
             schema = params.model_json_schema()
             _write(folder / "v2" / f"{name}.json", {"title": name, **schema})

@@ -5,16 +5,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from codex_py.app.options import SessionSetup
-from codex_py.app.settings import selectable_models
+from codex_py.app.settings import provider_and_model, selectable_models
 from codex_py.config.config import Config
-from codex_py.config.model_name import split_model
 from codex_py.config.role_files import Role
 from codex_py.errors import ToolError
 from codex_py.mcp.servers import folded
 from codex_py.model.catalog import model_info
 from codex_py.protocol.dispatch import Dispatch, ToolUse
 from codex_py.protocol.extension import Extension, Thread
-from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.protocol.settings import Choices
 from codex_py.protocol.stream import ModelStream
 from codex_py.protocol.tools import AGENT_TOOLS, COMMAND_TOOLS, MCP_PREFIX, ToolOutput, ToolSpec
@@ -84,10 +82,8 @@ def _named(config: Config, role: Role, model: str) -> tuple[str, str]:
     root = config.project_root or config.cwd
     source = role.source if role.model == model else None
     if source is None or source.is_relative_to(config.home) or not source.is_relative_to(root):
-        named = split_model(model, {*BUILT_IN_PROVIDERS, *config.model_providers})
-    else:
-        named = None
-    return named or (config.model_provider, model)
+        return provider_and_model(config, model)
+    return config.model_provider, model
 
 
 class RoleLimits:
