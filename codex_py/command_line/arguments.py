@@ -6,6 +6,7 @@ here each may stand anywhere, which accepts all of that. The commands themselves
 
 import json
 import re
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields, replace
 from itertools import pairwise
@@ -70,6 +71,12 @@ def _worktree_name(name: str) -> str:
             f"--worktree: {name!r} cannot name a folder here; use letters, digits, `.`, `_` and `-`"
         )
     return name
+
+
+def _pattern(text: str) -> str:
+    if not text:
+        raise ArgumentTypeError("it is empty")
+    return text
 
 
 def _count(text: str) -> int:
@@ -151,10 +158,12 @@ class Arguments:
     ] = ()
     """Names of protections to start without. A misspelled one would accept nothing, and say nothing."""
 
-    deny: Annotated[Sequence[str], option("--deny", action="append")] = ()
+    deny: Annotated[Sequence[str], option("--deny", action="append", type=_pattern)] = ()
     """Paths and patterns that commands and the agent may not read."""
 
-    allow_domain: Annotated[Sequence[str], option("--allow-domain", action="append")] = ()
+    allow_domain: Annotated[
+        Sequence[str], option("--allow-domain", action="append", type=_pattern)
+    ] = ()
     """Patterns of hosts that commands may reach; they reach no others."""
 
     cd: Annotated[str, option("-C", "--cd")] = "."

@@ -270,3 +270,9 @@ def test_options_are_words_again() -> None:
     assert parse_arguments(["exec", *words]) == dataclasses.replace(
         arguments, overrides=["a=1", "budget.max_tokens=2000"], limits=()
     )
+
+
+@pytest.mark.parametrize("option", ["--deny", "--allow-domain"])
+def test_an_empty_pattern_is_a_mistake_of_the_command_line(option: str) -> None:
+    with pytest.raises(UsageError, match=f"^{option}: it is empty$"):
+        parse_arguments(["exec", option, "", "hi"])

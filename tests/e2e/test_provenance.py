@@ -563,7 +563,8 @@ def test_traces_of_a_commit_and_of_the_work_tree(place: Workplace):
 def test_trailers_are_printed_and_added_by_a_hook(place: Workplace):
     session = turn(place, APPEND)
     wanted = f"Codex-Py-Session: {session}\nModel: gpt-5.5\n"
-    assert run(place, "provenance", "--trailer") == (0, "", "")
+    told = "No line of what is staged is known to be a session's.\n"
+    assert run(place, "provenance", "--trailer") == (0, "", told)
     git(place, "add", "-A")
     assert run(place, "provenance", "--trailer") == (0, wanted, "")
     hook = place.cwd / ".git/hooks/prepare-commit-msg"

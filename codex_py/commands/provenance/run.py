@@ -23,7 +23,7 @@ from codex_py.commands.provenance.written import MAX_BYTES, Repository, TurnFact
 from codex_py.errors import CodexError, UsageError
 from codex_py.filesystem.reading import read_whole, real_path
 from codex_py.patch.trees import aside, empty_tree, work_tree
-from codex_py.streams.standard import print_json, print_out
+from codex_py.streams.standard import print_json, print_out, tell
 from codex_py.streams.terminal import on_one_line
 
 _SIGNS = {"patch": "", "command": "*", "unsure": "?"}
@@ -116,7 +116,7 @@ def run_provenance(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if options.trace:
         return _add_trace(root, written, turns, commit)
     if options.trailer:
-        return print_out("".join(f"{line}\n" for line in trailers(turns)))
+        return _print_trailers(trailers(turns), f"commit {commit}")
     if not turns:
         return print_out(f"No line of commit {commit} is known to be a session's.\n")
     there = git.run(root, *_NOTES, "show", commit)
@@ -165,8 +165,10 @@ def _trailers_of_index(
         # A command of this session makes the commit; what its turn wrote is not in the journal yet.
         turns.append(repository.facts(thread, 0, inf))
     found = trailers(turns)
-    if message is None or not found:
-        return print_out("".join(f"{line}\n" for line in found))
+    if message is None:
+        return _print_trailers(found, "what is staged")
+    if not found:
+        return 0
     words = [word for line in found for word in ("--trailer", line)]
     options = ("--no-divider", "--if-exists", "addIfDifferent", "--if-missing", "add")
     try:
@@ -177,6 +179,13 @@ def _trailers_of_index(
     except OSError as error:
         raise CodexError(f"cannot change {message!r}: {error.strerror}") from error
     return 0
+
+
+def _print_trailers(found: Sequence[str], of: str) -> int:
+    if not found:
+        # Standard output goes into a commit message.
+        tell(f"No line of {of} is known to be a session's.")
+    return print_out("".join(f"{line}\n" for line in found))
 
 
 def _head(repository: Repository) -> str:
