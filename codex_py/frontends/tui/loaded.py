@@ -39,6 +39,7 @@ from codex_py.frontends.tui.theme import Theme
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.prompts import Note
+from codex_py.protocol.stream import Usage
 from codex_py.streams.terminal import printable
 
 _NO_KEY: Final = """\
@@ -262,19 +263,24 @@ class Loaded:
         )
 
     def _farewell(self) -> str:
-        """How to continue the session; empty if nothing was said in it."""
+        """Empty if nothing was said in the session."""
         session = self._conversation.session
         is_replay = self._surface.launch.replay is not None
         if session is None or not session.has_begun or is_replay:
             return ""
-        used = session.token_usage.total
-        tokens = (
-            f"Token usage: total={used.total_tokens:,} input={used.input_tokens:,}"
-            f" (+ {used.cached_input_tokens:,} cached) output={used.output_tokens:,}\n"
-            if "used-tokens" in self._surface.status.known and used.total_tokens
-            else ""
-        )
-        return f"{tokens}To continue this session, run: codex-py resume {session.thread_id}\n"
+        is_known = "used-tokens" in self._surface.status.known
+        return farewell(session.thread_id, session.token_usage.total if is_known else Usage())
+
+
+def farewell(thread_id: str, used: Usage) -> str:
+    """What was used, and how to continue the session, for the shell."""
+    tokens = (
+        f"Token usage: total={used.total_tokens:,} input={used.input_tokens:,}"
+        f" (+ {used.cached_input_tokens:,} cached) output={used.output_tokens:,}\n"
+    )
+    # On a line of its own the command is not broken in a narrow terminal.
+    how = f"To continue this session, run:\n  codex-py resume {thread_id}\n"
+    return f"\n{tokens if used.total_tokens else ''}{how}"
 
 
 async def _settle_trust(config: Config, panels: Panels) -> bool:

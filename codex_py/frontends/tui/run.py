@@ -86,8 +86,7 @@ async def _run(launch: Launch, frame: FirstFrame) -> int:
         # Before anything else is written, be it a traceback.
         writer.drain(_DRAIN_S)
     code = surface.leaving.result()
-    if code == 0:
-        OutputStream(1).write_text(farewell)
+    OutputStream(1).write_text(farewell)
     return code
 
 
@@ -101,6 +100,7 @@ async def _shown(surface: Surface) -> str:
         except EOFError:
             surface.leaving.lost_terminal()
         finally:
+            surface.leaving.has_left_screen = True
             opening.cancel()
             if surface.loaded is not None:
                 farewell = await surface.loaded.close()

@@ -63,10 +63,15 @@ class Hints:
 
 
 class Leaving:
-    """How the program ends. `end` stops the drawing."""
+    """How the program ends. `end` stops the drawing.
+
+    Attributes:
+        has_left_screen: the terminal is as it was found. Until then, a second signal does not kill.
+    """
 
     def __init__(self, end: Callable[[], None]) -> None:
         self._end = end
+        self.has_left_screen = False
         self._code: int | None = None
         """To exit with, once it is settled."""
         self._failure: BaseException | None = None
@@ -88,10 +93,16 @@ class Leaving:
         """End on a signal, and on a bug outside of all tasks."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._went_wrong)
-        for number in (signal.SIGTERM, signal.SIGHUP):
+
+        def told(number: int, _frame: object) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._told_to_end, 128 + number)
+
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             # `nohup` asks to live on when the terminal goes.
             if signal.getsignal(number) != signal.SIG_IGN:
-                loop.add_signal_handler(number, self._told_to_end, 128 + number)
+                # A handler of the loop would be called while `Screen.pause` has put another one in its place.
+                signal.signal(number, told)
 
     def result(self) -> int:
         """The exit code.
@@ -104,7 +115,7 @@ class Leaving:
         return self._code or 0
 
     def _told_to_end(self, code: int) -> None:
-        if self._code is not None:
+        if self._code is not None and self.has_left_screen:
             # The second signal: our child processes die with us.
             os._exit(code)
         self.leave(code)

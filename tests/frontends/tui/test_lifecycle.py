@@ -86,12 +86,29 @@ def test_a_signal_ends_the_turn_in_order(
         program.process.send_signal(number)
         assert program.wait() == code
         assert_is_restored(program)
+        assert "To continue this session, run:" in program.lines
         assert sleepers() == []
         again = start(server, "resume", "--last", "Go on.")
         again.wait_for("Hello again.")
         leave(again)
     output = server.requests[-1].body["input"]
     assert any(item.get("type") == "function_call_output" for item in output)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_that_comes_twice_leaves_the_terminal_as_it_was(
+    start: Start, number: signal.Signals
+) -> None:
+    stream = [ev_created(), *ev_text_deltas(["One two three. "]), Pause()]
+    with ScriptedServer([stream]) as server:
+        program = start(server, "Talk.")
+        program.wait_for("One two three.")
+        program.process.send_signal(number)
+        # What the first one has written shows that it was taken.
+        program.wait_until(lambda: b"\x1b[?1004l" in program.raw)
+        program.process.send_signal(number)
+        assert program.wait() == 128 + number
+        assert_is_restored(program)
 
 
 @pytest.mark.skipif(not BACKENDS, reason="needs a way to confine commands")

@@ -14,7 +14,8 @@ def test_a_prompt_is_answered_and_the_program_left(start: Start) -> None:
         program.press("enter")
         program.wait_for("It is done.")
         leave(program)
-        assert program.scrollback[-2].startswith("To continue this session, run: codex-py resume")
+        assert program.scrollback[-2] == "To continue this session, run:"
+        assert program.scrollback[-1].startswith("  codex-py resume 0")
     assert program.modes() == program.initial_modes
 
 
