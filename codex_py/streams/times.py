@@ -13,9 +13,9 @@ def age(time: datetime) -> str:
 
 
 def took(milliseconds: int) -> str:
-    """`40ms`, `1.2s`, `42s`, `3m 05s`."""
+    """`<1s`, `1.2s`, `42s`, `3m 05s`."""
     if milliseconds < 1000:
-        return f"{milliseconds}ms"
+        return "<1s"
     if milliseconds < 10_000 and milliseconds % 1000:
         return f"{milliseconds / 1000:.1f}s"
     return duration(milliseconds // 1000)

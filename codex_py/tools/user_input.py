@@ -63,16 +63,16 @@ class RequestUserInput(ShownAsServerCall):
         Raises:
             ToolError: the user dismissed the questions, which ends the turn.
         """
-        if (why := self.unavailable()) is not None:
-            return ToolOutput(why, success=False)
-        if not all(each.options for each in params.questions):
-            return ToolOutput(_NO_OPTIONS, success=False)
         questions = tuple([each.asked for each in params.questions])
         with mcp_item(OWN_SERVER, self.name, plain_data(params), context) as item:
-            answers: Mapping[str, Any] = await self._answers(questions) if questions else {}
-            text = json.dumps({"answers": answers}, ensure_ascii=False, separators=(",", ":"))
-            item.end({"content": [{"type": "text", "text": text}]})
-            return ToolOutput(text)
+            text = self.unavailable()
+            if text is None and not all(each.options for each in questions):
+                text = _NO_OPTIONS
+            if is_asked := text is None:
+                answers: Mapping[str, Any] = await self._answers(questions) if questions else {}
+                text = json.dumps({"answers": answers}, ensure_ascii=False, separators=(",", ":"))
+            item.end({"content": [{"type": "text", "text": text}], "isError": not is_asked})
+            return ToolOutput(text, success=is_asked)
 
     async def _answers(self, questions: Sequence[UserQuestion]) -> Mapping[str, Any]:
         asked = "\n".join(each.question for each in questions)

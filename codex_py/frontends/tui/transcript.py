@@ -252,7 +252,7 @@ class Transcript:
 
     def _plan_rows(self, width: int, max_rows: int) -> list[Fragments]:
         """The plan of this turn until it is done; on a low screen, the steps around the one in progress."""
-        if self._plan is None or all(entry.completed for entry in self._plan.items):
+        if self._plan is None or not _steps_left(self._plan):
             return []
         most = max(_LEAST_PLAN_ROWS, max_rows // _PART_FOR_PLAN)
         cell = pinned_plan_cell(self._plan, width, most - 1)
@@ -260,6 +260,9 @@ class Transcript:
 
     def _start(self, item: event_items.ThreadItem) -> None:
         if isinstance(item, event_items.TodoList):
+            if item != self._plan and not _steps_left(item):
+                # Above the answer, which is the last to be read.
+                self._show(item)
             self._plan = item
         elif running := self._running.get(item.id):
             running.item = item
@@ -292,9 +295,9 @@ class Transcript:
                 self._end_thought(item.text)
             case event_items.UserMessage() if self._turn_began is not None:
                 self.print(steered_cell(item.text, item.images, folds=self.renderer.theme.folds))
+            case event_items.TodoList() if self._plan is not None:
+                self._start(item)
             case _:
-                if isinstance(item, event_items.TodoList):
-                    self._plan = None
                 self._show(item)
 
     def _show(self, item: event_items.ThreadItem) -> None:
@@ -348,12 +351,16 @@ class Transcript:
         self._running = {key: each for key, each in self._running.items() if each.since}
         worked_s = 0.0 if self._turn_began is None else self._clock() - self._turn_began
         self._turn_began = None
+        plan, self._plan = self._plan, None
+        left = 0 if plan is None else _steps_left(plan)
         if isinstance(event, events.TurnFailed):
+            if plan is not None and left:
+                self._show(plan)
             is_aborted = event.error.code == "aborted"
             self.notice(_INTERRUPTED if is_aborted else event.error.message, "error")
         else:
-            milliseconds = int(worked_s * 1000) if worked_s < 1 else int(worked_s) * 1000
-            self.print(worked_cell(milliseconds, event.diff or "", self._now()))
+            steps = f"{left} step{'s' * (left > 1)} left" * bool(left)
+            self.print(worked_cell(int(worked_s) * 1000, steps, event.diff or "", self._now()))
 
     def _think(self, delta: str, part: int) -> None:
         if not self._reasoning:
@@ -380,6 +387,10 @@ class Transcript:
 def _has_been_told(item: event_items.ThreadItem) -> bool:
     """A refusal, which `CallDenied` tells of."""
     return isinstance(item, event_items.ErrorItem) and item.code in DENIALS
+
+
+def _steps_left(plan: event_items.TodoList) -> int:
+    return sum(not entry.completed for entry in plan.items)
 
 
 def _is_renewed(following: Sequence[event_items.ThreadItem]) -> bool:

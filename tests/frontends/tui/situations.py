@@ -266,6 +266,8 @@ def calls(width: int, theme: Theme) -> str:
     found = {"content": [{"type": "text", "text": "\n".join(f"hit {n}" for n in range(9))}]}
     asked = {"questions": [{"id": "a", "question": "Which format?"}]}
     given = {"content": [{"type": "text", "text": '{"answers": {"a": {"answers": ["JSON"]}}}'}]}
+    why = "request_user_input is unavailable in Default mode"
+    refused = {"content": [{"type": "text", "text": why}]}
     names = {"id": "Anna"}
     shown.complete(
         McpToolCall(
@@ -283,6 +285,10 @@ def calls(width: int, theme: Theme) -> str:
         McpToolCall(
             id="4", server="codex", tool="request_user_input", arguments=asked, result=given,
             status="completed",
+        ),
+        McpToolCall(
+            id="4", server="codex", tool="request_user_input", arguments=asked, result=refused,
+            status="failed",
         ),
         WebSearch(id="5", query="underscores in numbers"),
         CollabToolCall(

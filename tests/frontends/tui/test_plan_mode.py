@@ -17,7 +17,7 @@ from codex_py.testing import (
     ev_message,
 )
 from tests.frontends.tui.shown import Shown
-from tests.frontends.tui.terminals import Start
+from tests.frontends.tui.terminals import Start, leave
 from tests.support.program import Workplace
 from tests.support.pty_program import PtyProgram
 from tests.support.server import ScriptedServer
@@ -440,10 +440,24 @@ def test_any_past_question_can_be_shown(arguments: Any, result: Any) -> None:
         status="completed",
     )
     shown.transcript.replay([item])
-    assert "Asked you" in "".join(shown.parts)
+    assert ("Not asked: " if result == "no JSON" else "Asked you") in "".join(shown.parts)
     assert "\x1b[31m" not in "".join(shown.parts)
     if arguments is QUESTIONS:
         assert "A, B" in "".join(shown.parts)
+
+
+def test_a_question_that_is_refused_says_what_was_asked_then_and_when_resumed(start: Start) -> None:
+    with ScriptedServer([ASKS, [*ev_message("Then not."), ev_completed()]]) as server:
+        program = start(server, "Go.", columns=140)
+        program.wait_for("Then not.")
+        leave(program)
+        again = start(server, "resume", "--last", columns=140)
+        again.wait_for("Then not.")
+        leave(again)
+    for each in (program, again):
+        row = next(line for line in each.scrollback if line.startswith("✗ Not asked: "))
+        assert "Which database" in row
+        assert row.endswith("· request_user_input is unavailable in Default mode")
 
 
 def test_the_command_line_begins_in_plan_mode(start: Start) -> None:

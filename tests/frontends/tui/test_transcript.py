@@ -163,7 +163,7 @@ def test_a_command_that_goes_on_after_the_turn_is_shown_when_it_ends() -> None:
     shown = Shown()
     command = running("1", "serve")
     shown.tell(TurnStarted(), ItemStarted(command), TurnCompleted(Usage()))
-    assert (shown.lines, shown.live()) == (["  Worked for 0ms · 23:28"], [])
+    assert (shown.lines, shown.live()) == (["  Worked for <1s · 23:28"], [])
     shown.parts.clear()
     shown.tell(CommandOutputDelta("1", "listening"))
     assert shown.live() == []
@@ -172,19 +172,34 @@ def test_a_command_that_goes_on_after_the_turn_is_shown_when_it_ends() -> None:
     assert shown.lines == ["• Ran serve", "  └ listening"]
 
 
-def test_a_plan_is_pinned_while_the_turn_runs_and_printed_once_at_its_end() -> None:
-    def plan(completed: bool) -> TodoList:
-        return TodoList(id="1", items=[TodoEntry(text="Do it", completed=completed)])
+def plan(completed: bool) -> TodoList:
+    return TodoList(id="1", items=[TodoEntry(text="Do it", completed=completed)])
 
+
+def test_a_plan_is_pinned_until_it_is_done_and_printed_once_above_the_answer() -> None:
     shown = Shown()
-    shown.tell(ItemStarted(plan(False)))
+    shown.tell(TurnStarted(), ItemStarted(plan(False)))
     assert shown.live() == ["", "• Plan · 0 of 1 done", "  └ □ Do it"]
-    shown.tell(ItemUpdated(plan(True)))
-    assert shown.live() == []
-    assert shown.text == ""
-    shown.tell(ItemCompleted(plan(True)))
+    shown.tell(ItemUpdated(plan(True)), ItemUpdated(plan(True)))
     assert shown.live() == []
     assert shown.lines == ["• Updated Plan", "  └ ✔ Do it"]
+    shown.answer("Done.")
+    shown.tell(ItemCompleted(plan(True)), TurnCompleted(Usage()))
+    assert shown.live() == []
+    assert shown.lines[2:] == ["", "• Done.", "", "  Worked for <1s · 23:28"]
+
+
+def test_of_a_plan_that_is_not_done_the_end_of_the_turn_says_what_is_left() -> None:
+    shown = Shown()
+    shown.tell(TurnStarted(), ItemStarted(plan(False)))
+    shown.answer("More tomorrow.")
+    shown.tell(ItemCompleted(plan(False)), TurnCompleted(Usage()))
+    assert shown.live() == []
+    last = "  Worked for <1s · 1 step left · 23:28"
+    assert shown.lines == ["• More tomorrow.", "", last]
+    shown.tell(TurnStarted(), ItemStarted(plan(False)))
+    shown.tell(TurnFailed(ErrorInfo("aborted", code="aborted")))
+    assert shown.lines[4:6] == ["• Updated Plan", "  └ □ Do it"]
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def conversation(program: PtyProgram) -> str:
     ends = ("Token usage:", "To continue")
     end = next(n for n, line in enumerate(lines) if line.startswith(ends))
     kept = [line for line in lines[start:end] if not line.startswith("  Worked for")]
-    return re.sub(r"\b[\d.]+m?s\b", "0s", "\n".join(kept).rstrip()) + "\n"
+    return re.sub(r"(<|\b)[\d.]+s\b", "0s", "\n".join(kept).rstrip()) + "\n"
 
 
 @pytest.mark.parametrize("columns", [60, 80, 140])

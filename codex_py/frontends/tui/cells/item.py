@@ -198,10 +198,15 @@ def _agents_line(item: event_items.CollabToolCall, *, is_over: bool) -> Text:
 
 
 def _questions_cell(item: event_items.McpToolCall) -> RenderableType:
+    questions = objects(item.arguments.get("questions"))[:_MOST_PARTS]
     found = as_object(json_or(result_text(item.result), None))
+    if "answers" not in found and (why := result_text(item.result)):
+        asked = " ".join(text_field(each, "question") for each in questions)
+        head = Text.assemble(("Not asked: ", "action"), one_line(asked, 300))
+        return marked(head.append(f" · {one_line(why, 300)}", "quiet"), sign="✗", style="error")
     answers = object_field(found, "answers")
     rows: list[RenderableType] = []
-    for question in objects(item.arguments.get("questions"))[:_MOST_PARTS]:
+    for question in questions:
         given = object_field(answers, text_field(question, "id")).get("answers")
         texts = cast("list[Any]", given) if isinstance(given, list) else []
         said = ", ".join(str(text).removeprefix(_NOTE) for text in texts)
@@ -293,9 +298,11 @@ def reason_cell(reason: str) -> RenderableType:
     return Hanging("  ", below(folded(reason, head=3, tail=1)))
 
 
-def worked_cell(milliseconds: int, diff: str = "", now: str = "") -> RenderableType:
+def worked_cell(
+    milliseconds: int, remark: str = "", diff: str = "", now: str = ""
+) -> RenderableType:
     """How long a turn took, what it changed, and when it ended."""
-    parts = [f"Worked for {took(milliseconds)}", counted(diff), now]
+    parts = [f"Worked for {took(milliseconds)}", remark, counted(diff), now]
     return Text("  " + " · ".join(filter(None, parts)), "quiet")
 
 
