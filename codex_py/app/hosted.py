@@ -114,11 +114,6 @@ class HostedThread:
         self.options = replace(self.options, resume=session.thread_id, fork=False)
         return session
 
-    async def run(self, turn: Coroutine[Any, Any, _T]) -> _T:
-        """See `HostedSession.run`."""
-        assert self._hosted is not None
-        return await self._hosted.run(turn)
-
     async def close(self) -> None:
         """End the turn, and close the session. The choices of its user hold when it is opened again."""
         if self._opened is not None:

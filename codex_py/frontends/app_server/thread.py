@@ -160,7 +160,7 @@ class ServedThread(HostedThread):
 
     async def _turn(self, work: Coroutine[Any, Any, object]) -> None:
         try:
-            await self.run(work)
+            await work
         except Exception:  # noqa: BLE001 - a bug costs this turn, which has ended as failed
             traceback.print_exc(file=sys.stderr)
         finally:

@@ -18,10 +18,9 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.runner import serve_connection
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
-from codex_py.app.options import SessionOptions
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.interruption import Interruption
-from codex_py.command_line.parser import working_folder
+from codex_py.command_line.serving import served_options
 from codex_py.config.config import Config
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode, SessionError, UsageError
@@ -29,6 +28,7 @@ from codex_py.frontends.mcp_server import tools
 from codex_py.frontends.mcp_server.ceiling import Ceiling
 from codex_py.frontends.mcp_server.client import Call, Client
 from codex_py.frontends.mcp_server.threads import Threads
+from codex_py.instructions import instruction_text
 from codex_py.mcp.stdio import IncomingMessages, OutgoingMessages
 from codex_py.rollout.index import find_session
 from codex_py.rollout.records import read_meta
@@ -61,13 +61,8 @@ def run_mcp_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
 
 async def _serve(configs: tools.ThreadConfigs) -> int:
     arguments, environment = configs.arguments, configs.environment
-    options = SessionOptions(
-        source="mcp",
-        originator=environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR,
-        add_dirs=tuple(working_folder(arguments.cd) / name for name in arguments.add_dir),
-        ignore_rules=arguments.ignore_rules,
-        bypass_hook_trust=arguments.bypass_hook_trust,
-    )
+    originator = environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR
+    options = replace(served_options(arguments), source="mcp", originator=originator)
     threads = Threads(environment, options)
     async with _messages() as (incoming, outgoing, writer):
         dispatcher = JSONRPCDispatcher(incoming, outgoing, inline_methods=frozenset({"initialize"}))
@@ -101,7 +96,7 @@ class _Agent:
         return server
 
     async def _list_tools(self, *_: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=tools.TOOLS)
+        return types.ListToolsResult.model_validate_json(instruction_text("mcp_server.json"))
 
     async def _set_level(
         self, _context: ServerRequestContext[Any], params: types.SetLevelRequestParams

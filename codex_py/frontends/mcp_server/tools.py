@@ -1,17 +1,18 @@
 """The two tools, `codex` and `codex-reply`: their arguments and their results.
 
-Names, types and results are those of the tools of Codex 0.145, the descriptions are our own. `profile` and the policy
-`on-failure` are of its earlier releases.
+Names, types and results are those of the tools of Codex 0.145; `profile` and the policy `on-failure` are of its
+earlier releases. `instructions/mcp_server.json` has what the client's model is told of them.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import mcp_types as types
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
+from codex_py.app.json_rpc import first_mistake
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import folder_config, nested_table
 from codex_py.config.config import Config
@@ -54,27 +55,21 @@ class ThreadConfigs:
         return config
 
 
-def _optional(description: str) -> Any:
-    return Field(None, description=description)
-
-
 class NewThread(BaseModel):
     """The arguments of `codex`."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
 
-    prompt: str = Field(description="What to do.")
-    model: str | None = _optional("The model to use.")
-    profile: str | None = _optional("The profile of the configuration to use.")
-    cwd: str | None = _optional("The folder to work in; relative to that of the server.")
-    approval_policy: Literal["untrusted", "on-failure", "on-request", "never"] | None = _optional(
-        "When the user is asked about a command."
-    )
-    sandbox: SandboxMode | None = _optional("What commands may touch.")
-    config: dict[str, Any] | None = _optional("Settings of config.toml, by their dotted names.")
-    base_instructions: str | None = _optional("Takes the place of the agent's own instructions.")
-    developer_instructions: str | None = _optional("What the agent is told beside them.")
-    compact_prompt: str | None = _optional("What a long conversation is summed up with.")
+    prompt: str
+    model: str | None = None
+    profile: str | None = None
+    cwd: str | None = None
+    approval_policy: Literal["untrusted", "on-failure", "on-request", "never"] | None = None
+    sandbox: SandboxMode | None = None
+    config: dict[str, Any] | None = None
+    base_instructions: str | None = None
+    developer_instructions: str | None = None
+    compact_prompt: str | None = None
 
     def settings(self, configs: ThreadConfigs, *, has_user: bool) -> Config:
         """The configuration of the thread: the arguments on top of the server's command line. Raises as
@@ -100,9 +95,9 @@ class Reply(BaseModel):
 
     model_config = ConfigDict(alias_generator=to_camel)
 
-    prompt: str = Field(description="What to say.")
-    thread_id: str | None = _optional("The id of the conversation, from the result of codex.")
-    conversation_id: str | None = _optional("The old name of threadId.")
+    prompt: str
+    thread_id: str | None = None
+    conversation_id: str | None = None
 
     @property
     def id(self) -> str:
@@ -113,47 +108,6 @@ class Reply(BaseModel):
         return name
 
 
-def _schema(arguments: type[BaseModel]) -> dict[str, Any]:
-    """The schema as Codex has it: without titles and without null."""
-    schema = arguments.model_json_schema()
-    properties: dict[str, Any] = {}
-    for name, field in schema["properties"].items():
-        kind = field.get("anyOf", [field])[0]
-        properties[name] = {**kind, "description": field["description"]}
-        properties[name].pop("title", None)
-    return {key: schema[key] for key in ("type", "required")} | {"properties": properties}
-
-
-_OUTPUT: Final = {
-    "type": "object",
-    "properties": {"threadId": {"type": "string"}, "content": {"type": "string"}},
-    "required": ["threadId", "content"],
-}
-
-TOOLS: Final = [
-    types.Tool(
-        name="codex",
-        title="Codex",
-        description=(
-            "Have a coding agent work on a task in a folder of this machine, until it is done. It runs"
-            " commands and edits files there. The result is its last message, and the id with which"
-            " codex-reply goes on."
-        ),
-        input_schema={**_schema(NewThread), "additionalProperties": False},
-        output_schema=_OUTPUT,
-    ),
-    types.Tool(
-        name="codex-reply",
-        title="Codex Reply",
-        description=(
-            "Say something more in a conversation that codex began: a correction, an answer, the next"
-            " task. The agent knows all that was said and done in it."
-        ),
-        input_schema=_schema(Reply),
-        output_schema=_OUTPUT,
-    ),
-]
-
 _ArgumentsT = TypeVar("_ArgumentsT", NewThread, Reply)
 
 
@@ -162,9 +116,7 @@ def arguments_of(kind: type[_ArgumentsT], data: Mapping[str, Any] | None) -> _Ar
     try:
         return kind.model_validate(data or {})
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise CodexError(f"wrong arguments: `{place}`: {first['msg']}", code="usage") from error
+        raise CodexError(f"wrong arguments: {first_mistake(error)}", code="usage") from error
 
 
 def tool_result(
