@@ -52,12 +52,6 @@ def files() -> dict[Path, str]:
     }
 
 
-def descriptions() -> dict[str, str]:
-    """What each key does, by its dotted name."""
-    text = (ROOT / "codex_py" / "config" / "descriptions.txt").read_text(encoding="utf-8")
-    return dict(line.split(": ", 1) for line in text.splitlines())
-
-
 def keys(table: Table = KEYS, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Setting]]:
     """The dotted name of every key that has an effect, and what the table says of it."""
     for name, entry in table.items():
@@ -72,26 +66,27 @@ def keys(table: Table = KEYS, path: tuple[str, ...] = ()) -> Iterator[tuple[str,
         for each in below:
             yield from keys(each, (*path, name))
     if path == ("hooks",):
-        yield "hooks.EVENT", Setting(["table"])
+        event = table[tables.HOOK_EVENTS[0]]
+        assert isinstance(event, Setting)
+        yield "hooks.EVENT", event
 
 
 def config_schema() -> dict[str, Any]:
-    about = {name.replace("hooks.EVENT", "hooks.*"): text for name, text in descriptions().items()}
     return {
         "$schema": _DRAFT,
         "title": "config.toml of codex-py",
         "$defs": _DEFINITIONS,
-        **_table_schema(KEYS, (), about),
+        **_table_schema(KEYS),
     }
 
 
-def _table_schema(table: Table, path: tuple[str, ...], about: Mapping[str, str]) -> dict[str, Any]:
+def _table_schema(table: Table) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     for name, entry in table.items():
         setting = entry if isinstance(entry, Setting) else Setting(entry)
-        schema = _kind_schema(setting.kind, (*path, name), about)
-        if text := about.get(".".join((*path, name))):
-            schema = {"description": text, **schema}
+        schema = _kind_schema(setting.kind)
+        if setting.about:
+            schema = {"description": setting.about, **schema}
         elif setting.harmless is not None:
             schema = {"description": "No effect in codex-py.", **schema}
         if setting.default is not None:
@@ -102,18 +97,18 @@ def _table_schema(table: Table, path: tuple[str, ...], about: Mapping[str, str])
     return {"type": "object", "properties": ordered, "additionalProperties": rest}
 
 
-def _kind_schema(kind: Kind, path: tuple[str, ...], about: Mapping[str, str]) -> dict[str, Any]:
+def _kind_schema(kind: Kind) -> dict[str, Any]:
     match kind:
         case str():
             return dict(_TYPES.get(kind, {"type": "string"}))
         case AnyOf():
-            return {"anyOf": [_kind_schema(each, path, about) for each in kind]}
+            return {"anyOf": [_kind_schema(each) for each in kind]}
         case tuple():
             return {"enum": [str(each) for each in kind]}
         case list():
-            return {"type": "array", "items": _kind_schema(kind[0], path, about)}
+            return {"type": "array", "items": _kind_schema(kind[0])}
         case _:
-            return _table_schema(kind, path, about)
+            return _table_schema(kind)
 
 
 def events_schema() -> dict[str, Any]:
@@ -174,9 +169,8 @@ def _value_schema(hint: Any, definitions: dict[str, Any], shown: Any = True) -> 
 
 def configuration_page() -> str:
     """The table of all keys that have an effect."""
-    about = descriptions()
     rows = [
-        f"| `{name}` | {_kind_text(setting.kind)} | {_default_text(setting)} | {about[name]}"
+        f"| `{name}` | {_kind_text(setting.kind)} | {_default_text(setting)} | {setting.about}"
         f"{'' if setting.project else ' Not in a project.'} |"
         for name, setting in keys()
     ]

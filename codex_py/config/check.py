@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from codex_py.config.keymap import key_name
-from codex_py.config.schema import KEYS
-from codex_py.config.tables import MODEL_PROVIDER, PLAIN, AnyOf, Kind, Setting, Table, setting
+from codex_py.config.schema import KEYS, TABLES
+from codex_py.config.tables import PLAIN, AnyOf, Kind, Setting, Table, setting
 from codex_py.errors import nearest
 from codex_py.protocol.frozen import frozen
 
@@ -22,6 +22,7 @@ _RENAMED: Final = {
 """Keys of older versions of Codex that have a successor."""
 _KEY_NAMES: Final = {"api_key", "apikey", "api_key_env", "key", "token", "secret"}
 """Other names for `env_key` of a provider."""
+_PROVIDER: Final = TABLES["model_providers.*"]
 _NOT_SHOWN: Final = ("secret", "variable")
 
 
@@ -76,12 +77,12 @@ def suggestion(key: KeyPath) -> str | None:
     """The known key, dotted, that is most similar to an unknown one."""
     if (successor := _RENAMED.get(".".join(key))) is not None:
         return successor
-    if kind_of(key[:-1]) is MODEL_PROVIDER and key[-1].lower() in _KEY_NAMES:
+    if kind_of(key[:-1]) is _PROVIDER and key[-1].lower() in _KEY_NAMES:
         return ".".join((*key[:-1], "env_key"))
     if key[0] == "model_prices" and key[-1][:1].isdigit():
         # TOML splits the name of a model at its dot.
         return dotted((key[0], ".".join(key[1:])))
-    if key[-1] in MODEL_PROVIDER and len(key) == 1:
+    if key[-1] in _PROVIDER and len(key) == 1:
         return f"model_providers.NAME.{key[0]}"
     if key[-1] in KEYS:
         # A key of the top level that was written below the header of a table.

@@ -17,7 +17,8 @@ from codex_py.config.layers import Layer
 from codex_py.config.paths import folders_between, user_home
 from codex_py.config.plugins import plugin_variables
 from codex_py.config.project_trust import Trusted
-from codex_py.config.tables import HOOK_EVENTS, HOOKS, Table
+from codex_py.config.schema import HOOKS
+from codex_py.config.tables import HOOK_EVENTS, Table
 from codex_py.errors import nearest
 from codex_py.filesystem.git import main_work_tree
 from codex_py.protocol.frozen import frozen
@@ -27,7 +28,7 @@ _OVERRIDES: Final = Path("/<session-flags>/config.toml")
 """Stands for `-c`, as in the `[hooks.state]` of Codex 0.169."""
 _DOCUMENT: Final[Table] = {
     "description": "any",
-    "hooks": {**dict.fromkeys(HOOK_EVENTS, HOOKS), "*": "any"},
+    "hooks": {**HOOKS, "*": "any"},
 }
 """A file of JSON."""
 _KNOWN: Final = {name.lower(): name for name in (*HOOK_EVENTS, "state", "claude", "stop_rounds")}

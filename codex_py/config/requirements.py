@@ -21,14 +21,8 @@ from codex_py.config.permission_profiles import (
     chosen_profile,
     denial_rules,
 )
-from codex_py.config.tables import (
-    HOOK_EVENTS,
-    HOOKS,
-    NETWORK,
-    PERMISSION_PROFILE,
-    Table,
-    feature_names,
-)
+from codex_py.config.schema import HOOKS, TABLES
+from codex_py.config.tables import HOOK_EVENTS, Table, feature_names
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode, SandboxPolicy
 from codex_py.protocol.domain_rules import DomainRules
@@ -39,6 +33,7 @@ from codex_py.protocol.settings import Choices
 _FULL: Final = "danger-full-access"
 _REVIEWERS: Final = ("auto_review", "guardian_subagent")
 """Two names of one."""
+_NETWORK: Final = TABLES["permissions.*.network"]
 _KEYS: Final[Table] = {
     "allowed_sandbox_modes": [get_args(SandboxMode)],
     "allowed_approval_policies": [tuple(ApprovalPolicy)],
@@ -46,7 +41,7 @@ _KEYS: Final[Table] = {
     "allowed_approvals_reviewers": [("user", *_REVIEWERS)],
     "allowed_permission_profiles": {"*": "boolean"},
     "default_permissions": "string",
-    "permissions": {"filesystem": {"deny_read": ["string"]}, "*": PERMISSION_PROFILE},
+    "permissions": {"filesystem": {"deny_read": ["string"]}, "*": TABLES["permissions.*"]},
     "rules": {
         "prefix_rules": [
             {
@@ -60,12 +55,12 @@ _KEYS: Final[Table] = {
     "features": {"*": "boolean"},
     "allow_managed_hooks_only": "boolean",
     "hooks": {
-        **dict.fromkeys(HOOK_EVENTS, HOOKS),
+        **HOOKS,
         # Where the administrator keeps the programs; nothing follows from them, as in Codex.
         **dict.fromkeys(("managed_dir", "windows_managed_dir"), "string"),
     },
     "experimental_network": {
-        **{key: NETWORK[key] for key in ("enabled", "domains", "allow_local_binding")},
+        **{key: _NETWORK[key] for key in ("enabled", "domains", "allow_local_binding")},
         "managed_allowed_domains_only": "boolean",
     },
     "additional_developer_instructions": "string",

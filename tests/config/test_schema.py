@@ -7,8 +7,15 @@ import pytest
 
 from codex_py.config.check import kind_of
 from codex_py.config.config import Config
-from codex_py.config.schema import DEFAULTS
-from codex_py.config.tables import Kind
+from codex_py.config.schema import DEFAULTS, TABLES
+from codex_py.config.tables import AnyOf, Kind
+from codex_py.protocol.approval import (
+    DEFAULT_LIMITS,
+    ApprovalKind,
+    ApprovalPolicy,
+    SandboxLimits,
+    SandboxMode,
+)
 
 _KINDS: dict[type, tuple[str, ...]] = {
     bool: ("boolean",),
@@ -34,6 +41,18 @@ def test_a_field_has_the_type_of_its_key(name: str):
 def test_a_field_may_be_none_if_its_key_has_no_default(name: str):
     (annotation,) = (each.type for each in fields(Config) if each.name == name)
     assert (NoneType in get_args(annotation)) == (_KEYS[name] not in DEFAULTS)
+
+
+def test_the_table_has_the_policies_the_modes_and_the_limits_of_the_program():
+    assert kind_of(("sandbox_mode",)) == get_args(SandboxMode)
+    policies = kind_of(("approval_policy",))
+    assert isinstance(policies, AnyOf)
+    assert policies[0] == tuple(ApprovalPolicy)
+    assert [*TABLES["approval_policy.granular"]] == [*get_args(ApprovalKind)]
+    limits: Any = {
+        name: DEFAULTS.get(f"sandbox_limits.{name}") for name in TABLES["sandbox_limits"]
+    }
+    assert SandboxLimits(**limits) == DEFAULT_LIMITS
 
 
 def _kinds(annotation: Any) -> list[Kind]:
