@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from codex_py.app.features.debug_log import DebugLog
+from codex_py.sandbox.network.report import NetworkReport
 from codex_py.testing import ev_completed, ev_failed, ev_function_call, ev_message
 from tests.support.program import KEY, Workplace
 from tests.support.server import ScriptedServer
@@ -76,9 +77,29 @@ def test_a_log_that_cannot_be_written_stops_the_start(place: Workplace, path: st
 def test_a_full_log_says_so(tmp_path: Path) -> None:
     log = tmp_path / "log"
     config = SimpleNamespace(values={"log_file": str(log)}, home=tmp_path)
-    setup: Any = SimpleNamespace(config=config, environment={})
+    setup: Any = SimpleNamespace(config=config, environment={}, network=NetworkReport())
     write = DebugLog(setup)._write  # pyright: ignore[reportPrivateUsage]
     for _ in range(6_000):
         write("thread", "event", text="x" * 3_000)
     assert lines(log)[-1] == {"what": "full"}
     assert 9_900_000 < log.stat().st_size < 10_000_100
+
+
+def test_a_bug_of_the_networks_proxy_is_logged_with_its_trace(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    config = SimpleNamespace(values={"log_file": str(log)}, home=tmp_path)
+    setup: Any = SimpleNamespace(config=config, environment={}, network=NetworkReport())
+    DebugLog(setup)
+    try:
+        raise ZeroDivisionError("x" * 5_000)
+    except ZeroDivisionError as error:
+        setup.network.tell_bug(error)
+    try:
+        raise ZeroDivisionError("of ours")
+    except ZeroDivisionError as error:
+        setup.network.tell_bug(error)
+    long, short = lines(log)
+    assert long["what"] == short["what"] == "bug"
+    assert len(long["trace"]) == 2_000
+    assert short["error"] == "ZeroDivisionError('of ours')"
+    assert "test_log.py" in short["trace"]

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import traceback
 import zipfile
 from collections.abc import Generator, Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.domain_rules import DomainRules
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import PlatformSandbox
+from codex_py.sandbox.network import server
 from codex_py.sandbox.network.gate import resolved
 from codex_py.sandbox.network.report import NetworkReport
 from tests.sandbox.local_backends import BACKENDS, workspace
@@ -434,3 +436,35 @@ def test_the_connections_of_a_command_leave_descriptors_to_the_agent(tmp_path: P
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
         sandbox.release()
+
+
+_ASK = """
+import socket
+for _ in range(2):
+    with socket.create_connection(("127.0.0.1", 28128), 10) as link:
+        link.sendall(b"GET http://allowed.test/ HTTP/1.1\\r\\nhost: allowed.test\\r\\n\\r\\n")
+        link.recv(1)
+"""
+
+
+@pytest.mark.skipif(not HOLDING, reason="no backend holds a list")
+@pytest.mark.parametrize(("broken", "count"), [("resolved", 2), ("_accept", 1)])
+def test_a_bug_ends_a_connection_or_the_network_of_one_command_and_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, count: int
+):
+    async def fail(*_: object) -> None:
+        raise ZeroDivisionError("made")
+
+    monkeypatch.setattr(server, broken, fail)
+    found: list[Exception] = []
+    report = NetworkReport(tell_bug=found.append)
+    sandbox = PlatformSandbox(os.environ, backends=HOLDING, network=report)
+    policy = replace(workspace(tmp_path), network_access=True, domains=RULES)
+    try:
+        for _ in range(2):
+            command = sandbox.command([sys.executable, "-c", _ASK], policy, tmp_path)
+            subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, timeout=60)
+    finally:
+        sandbox.release()
+    assert len(found) == 2 * count
+    assert "made" in "".join(traceback.format_exception(found[0]))

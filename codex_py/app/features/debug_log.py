@@ -5,6 +5,7 @@ import os
 import platform
 import sys
 import time
+import traceback
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
@@ -39,6 +40,7 @@ class DebugLog:
         self._redacted = Redactor(setup.environment, setup.config.home)
         self._left = _MAX_BYTES
         self._began = time.monotonic()
+        setup.network.tell_bug = self._write_bug
 
     def for_child(self, setup: SessionSetup) -> Feature:  # noqa: ARG002 - the file is one
         return self
@@ -89,6 +91,11 @@ class DebugLog:
                 self._write(name, "event", event=data)
 
         return Extension(wrap_model=wrap_model, wrap_dispatch=wrap_dispatch, sink=sink)
+
+    def _write_bug(self, error: Exception) -> None:
+        # The end of a traceback tells the most.
+        trace = "".join(traceback.format_exception(error))[-_MAX_TEXT_CHARS:]
+        self._write("", "bug", error=repr(error), trace=trace)
 
     async def _read(
         self, thread: str, events: AsyncIterator[ResponseEvent]

@@ -54,6 +54,8 @@ class NetworkReport:
     ask: Callable[[Blocked], Any] | None = None
     """Asks the user about a host that is not allowed, from any thread. Returns a `concurrent.futures.Future` of a
     boolean, whose module takes 8 ms. None: nobody is asked."""
+    tell_bug: Callable[[Exception], None] = field(default=lambda _: None)
+    """Gets what failed though it must not, from any thread."""
 
     def add(self, blocked: Blocked) -> None:
         if len(self.blocked) < _MAX_REPORTED:

@@ -4,9 +4,9 @@ import asyncio
 import os
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import h11
 
@@ -28,7 +28,7 @@ class _Ended(Exception):
 
 
 class Server:
-    """`report`: gets what is blocked."""
+    """`report`: gets what is blocked, and bugs."""
 
     def __init__(self, report: NetworkReport) -> None:
         self._report = report
@@ -55,13 +55,8 @@ class Server:
         with listening:
             while True:
                 link = await _accepted(listening)
-                self._group.create_task(self._serve(link, rules))
-
-    async def _serve(self, link: socket.socket, rules: DomainRules) -> None:
-        try:
-            await self._serve_command(link, rules)
-        except Exception:  # noqa: BLE001 - a bug costs this command its network, and not the others
-            return
+                serving = self._serve_command(link, rules)
+                self._group.create_task(_told(serving, self._report))
 
     async def _serve_command(self, link: socket.socket, rules: DomainRules) -> None:
         """Serve a command for as long as one of its processes holds the other end of the link."""
@@ -98,7 +93,7 @@ async def _accept(listening: socket.socket, gate: Gate) -> None:
 
     async def serve(connection: socket.socket) -> None:
         try:
-            await _serve_connection(connection, gate)
+            await _told(_serve_connection(connection, gate), gate.report)
         finally:
             room.release()
 
@@ -124,16 +119,24 @@ async def _accepted(listening: socket.socket) -> socket.socket:
 async def _serve_connection(connection: socket.socket, gate: Gate) -> None:
     reader, writer = client = await asyncio.open_connection(sock=connection)
     try:
-        with suppress(OSError, asyncio.IncompleteReadError, h11.ProtocolError):
-            first = await reader.read(1)
-            if first == _SOCKS:
-                await serve_socks(client, gate)
-            elif first:
-                await serve_http(client, gate, first)
-    except Exception:  # noqa: BLE001 - a bug costs this connection, and not the session's network
-        return
+        first = await reader.read(1)
+        if first == _SOCKS:
+            await serve_socks(client, gate)
+        elif first:
+            await serve_http(client, gate, first)
+    except (OSError, asyncio.IncompleteReadError, h11.ProtocolError):
+        # The command sees that its connection ended.
+        pass
     finally:
         writer.close()
+
+
+async def _told(serving: Coroutine[Any, Any, None], report: NetworkReport) -> None:
+    """A bug costs this connection, or this command its network, and not the others."""
+    try:
+        await serving
+    except Exception as error:  # noqa: BLE001
+        report.tell_bug(error)
 
 
 def _user_of(link: socket.socket) -> int:
