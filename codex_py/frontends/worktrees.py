@@ -1,5 +1,6 @@
 """Finds the folder that a session works in: a new git worktree (`--worktree`), or that of a resumed session. LIGHT."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -59,7 +60,8 @@ async def enter_worktree(
     from codex_py.app.worktrees import worktree  # 22 ms
 
     if name is None:
-        tree = await worktree.worktree_around(config.cwd, config.home, environment)
+        find = partial(worktree.find_worktree, config.cwd, config.home, environment)
+        tree = await asyncio.to_thread(find)
         if tree is not None:
             stack.enter_context(worktree.working_in(tree))
         return tree

@@ -274,13 +274,6 @@ def find_worktree(folder: Path, home: Path, environment: Mapping[str, str]) -> W
     return Worktree(path, folder, root, commit if kept else "", git, home)
 
 
-async def worktree_around(
-    folder: Path, home: Path, environment: Mapping[str, str]
-) -> Worktree | None:
-    """As `find_worktree`, in a thread."""
-    return await asyncio.to_thread(find_worktree, folder, home, environment)
-
-
 def require_git(home: Path, environment: Mapping[str, str], tree: Path) -> Git:
     """The git for a tree. Raises a `CodexError` as `find_git` does."""
     return find_git(programs_outside(home, environment, tree), environment)
