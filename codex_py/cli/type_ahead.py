@@ -8,7 +8,7 @@ import termios
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-_IFLAG, _LFLAG = 0, 3
+_IFLAG, _OFLAG, _LFLAG = 0, 1, 3
 _WITH_VALUE = {
     *("-c", "--config", "-s", "--sandbox", "-a", "--ask-for-approval", "-m", "--model"),
     *("-p", "--profile", "-C", "--cd", "--add-dir", "--local-provider"),
@@ -19,8 +19,8 @@ _WITH_VALUE = {
 def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
     """Have the terminal pass on every key from now on, if the command line begins a terminal session.
 
-    Ctrl-C and Ctrl-Z still send their signals. Returns what gives the terminal back; SIGTERM and SIGHUP do so too,
-    until something else handles them.
+    Ctrl-C and Ctrl-Z still send their signals. Returns what gives the terminal back, whole; SIGTERM and SIGHUP do so
+    too, until something else handles them.
     """
     before = None
     with suppress(termios.error, OSError):
@@ -29,6 +29,11 @@ def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
             before = termios.tcgetattr(0)
     if before is None or not os.isatty(1) or not _begins_session(argv):
         return lambda: None
+    if not before[_LFLAG] & termios.ICANON:
+        # A program that was killed has left it raw.
+        before[_IFLAG] |= termios.ICRNL
+        before[_OFLAG] |= termios.OPOST
+        before[_LFLAG] |= termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
 
     def give_back() -> None:
         # It may be gone.
@@ -42,7 +47,7 @@ def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, end)
-    modes = termios.tcgetattr(0)
+    modes = [*before]
     modes[_LFLAG] &= ~(termios.ICANON | termios.ECHO)
     termios.tcsetattr(0, termios.TCSANOW, modes)
     # Where something was typed before, Enter goes on being a newline: `raw_mode` knows by that. A Ctrl-D counts in this

@@ -234,7 +234,7 @@ class PtyProgram:
         if self.background is not None and b"\x1b]11;?" in data:
             self.type(f"\x1b]11;{self.background}\x1b\\")
         # pyte takes the private mark of this one for its end.
-        self._stream.feed(data.replace(b"\x1b[<1u", b""))
+        self._stream.feed(data.replace(b"\x1b[<2u", b""))
         return bool(data)
 
     def _set_size(self, columns: int, rows: int) -> None:

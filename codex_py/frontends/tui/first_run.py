@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.clipboard import ClipboardData
 
 from codex_py.app.exec_process import PROGRAM
@@ -21,7 +22,6 @@ from codex_py.config.edit import set_in_config
 from codex_py.config.permission_profiles import SECRETS
 from codex_py.errors import CodexError, ConfigError, ModelError
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.key_codes import PASTE, bind
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.panel import Choice, Entry, field_of, yes_or_no
 from codex_py.frontends.tui.surface import Surface
@@ -59,7 +59,7 @@ async def first_run(surface: Surface, config: Config, transcript: Transcript) ->
     probes = [asyncio.to_thread(_local, config, name, environment) for name in LOCAL_PROVIDERS]
     servers = {each["model_provider"]: each for each in await asyncio.gather(*probes) if each}
     while True:
-        page = partial(first_page, servers, pasted.insert_text)
+        page = partial(FirstPage, servers, pasted)
         choice = await surface.panels.ask(page, about="How do you want to begin?")
         if choice == _LATER:
             return False
@@ -71,7 +71,7 @@ async def first_run(surface: Surface, config: Config, transcript: Transcript) ->
             model = printable(f"{choice}/{servers[choice]['model']}")
             transcript.notice(f"{model} is used from now on: {config.home}/codex-py/config.toml")
             break
-        elif key := await _key(surface, pasted.text):
+        elif key := await _key(surface, pasted):
             store_key(config, key)
             transcript.notice("API key saved. It is checked when you send a request.")
             break
@@ -86,27 +86,40 @@ def _local(config: Config, name: str, environment: Mapping[str, str]) -> Mapping
     return None
 
 
-def first_page(
-    servers: Mapping[str, Mapping[str, Any]], take: Callable[[str], None]
-) -> Choice[str]:
-    """The question. `servers`: settings of those of this machine that answer, by name. `take`: gets a pasted key."""
-    options = [Option("Paste an API key of OpenAI", _KEY, "k")]
-    for name, settings in servers.items():
-        options.append(Option(printable(f"{name} on this machine: {settings['model']}"), name))
-    options.append(Option("See the demo, without a key or a network", _DEMO, "d"))
-    options.append(Option("Not now: say what else can be done", _LATER, "n"))
-    question: Fragments = [("bold", _HEAD), ("", "\n\nHow do you want to begin?")]
-    panel = Choice[str](question, options, cancelled=_LATER)
+class FirstPage(Choice[str]):
+    """The question. What looks like a key opens its field and is written there, however the terminal sends a paste.
 
-    def paste(text: str) -> None:
-        if len(text) < _LEAST_KEY or _problem(text.strip()):
-            panel.write(text)
+    Args:
+        servers: settings of those of this machine that answer, by name.
+        field: gets the key.
+    """
+
+    def __init__(self, servers: Mapping[str, Mapping[str, Any]], field: Buffer) -> None:
+        options = [Option("Paste an API key of OpenAI", _KEY, "k")]
+        for name, settings in servers.items():
+            options.append(Option(printable(f"{name} on this machine: {settings['model']}"), name))
+        options.append(Option("See the demo, without a key or a network", _DEMO, "d"))
+        options.append(Option("Not now: say what else can be done", _LATER, "n"))
+        question: Fragments = [("bold", _HEAD), ("", "\n\nHow do you want to begin?")]
+        super().__init__(question, options, cancelled=_LATER)
+        self._field = field
+
+    def write(self, text: str) -> None:
+        if len(text) >= _LEAST_KEY and not _problem(text.strip()):
+            self._field.insert_text(text.strip())
+            self.give(_KEY)
         else:
-            take(text.strip())
-            panel.give(_KEY)
+            super().write(text)
 
-    bind(panel.keys, PASTE, lambda event: paste(event.data))
-    return panel
+    def _meaning(self, typed: str) -> Callable[[], None]:
+        # The beginning of a key must not be shown: it waits for the rest.
+        return super()._meaning(typed) or partial(self.write, typed)
+
+    def _enter(self) -> None:
+        if self._letter:
+            self.write(self._letter)
+        else:
+            super()._enter()
 
 
 def _problem(text: str) -> str:
@@ -118,13 +131,13 @@ def _problem(text: str) -> str:
     return ""
 
 
-async def _key(surface: Surface, pasted: str) -> str | None:
+async def _key(surface: Surface, field: Buffer) -> str | None:
     """A key that the user has typed or pasted; None if it is given up."""
     question: Fragments = [
         ("bold", "The API key"),
         ("", "\n\nIt is kept in auth.json alone, for you alone."),
     ]
-    entry = Entry(question, check=_problem, field=field_of(pasted), is_hidden=True)
+    entry = Entry(question, check=_problem, field=field, is_hidden=True)
     try:
         return await surface.panels.show(entry)
     finally:

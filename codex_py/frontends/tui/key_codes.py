@@ -24,7 +24,8 @@ PASTE: Final = Keys.BracketedPaste.value
 
 KITTY_ON: Final = "\x1b[>5u"
 """Have Esc, Enter and keys with modifiers told apart, with the key that is there in a Latin layout."""
-KITTY_OFF: Final = "\x1b[<1u"
+KITTY_OFF: Final = "\x1b[<2u"
+"""Takes away, like Codex, also what a program that was killed has left."""
 
 _SHIFT, _ALT, _CTRL, _OTHER = 1, 2, 4, 8 | 16 | 32
 _MODIFIERS = _SHIFT | _ALT | _CTRL | _OTHER

@@ -124,6 +124,8 @@ class Overlay(Panel[None]):
             "end G": lambda: self._go(self._end),
             "enter": self._fold,
             "f": self._fold_all,
+            "c-u": lambda: self._scroll(-(self._room // 2)),
+            "c-d": lambda: self._scroll(self._room // 2),
             "/": lambda: self._ask(""),
             "n": lambda: self._search(1),
             "N": lambda: self._search(-1),

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import split_lines
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, VSplit, Window
@@ -85,9 +86,11 @@ class Panel(Generic[T]):
         self.result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self.keys = KeyBindings()
         self._letter = ""
-        """The letter that takes effect in a moment."""
+        """What is typed and takes effect in a moment."""
         self._timer: asyncio.TimerHandle | None = None
         bind(self.keys, f"{ESC} c-c", lambda _: self.give(cancelled))
+        is_empty = Condition(lambda: not get_app().current_buffer.text)
+        bind(self.keys, "c-d", lambda _: self.give(cancelled), is_empty)
 
     def give(self, value: T) -> None:
         self.forget_letter()
@@ -95,7 +98,7 @@ class Panel(Generic[T]):
             self.result.set_result(value)
 
     def take_text(self, meaning: Callable[[str], Callable[[], None] | None]) -> None:
-        """Do what a letter means after a moment in which nothing more is typed, for it could begin a word.
+        """Do what a letter or number means after a moment in which nothing more is typed, for it could begin a word.
 
         Text without a meaning closes the panel and goes to the prompt.
         """
@@ -104,19 +107,20 @@ class Panel(Generic[T]):
             # Keys that are no text have none: Shift-Tab, Home, F5.
             if not (event.data and event.data.isprintable()):
                 return
-            can_answer = self.by_letter and not self._letter and not self.result.done()
-            act = meaning(event.data) if can_answer else None
+            text = self._letter + event.data
+            act = meaning(text) if self.by_letter and not self.result.done() else None
             if act is None:
-                self.write(self._letter + event.data)
+                self.write(text)
                 return
 
             def take_effect() -> None:
                 self.forget_letter()
                 act()
 
-            is_quick = self.is_asked and event.data not in self.lasting
+            is_quick = self.is_asked and text not in self.lasting
             wait_s = _WORD_S if is_quick else _SLOW_WORD_S
-            self._letter = event.data
+            self.forget_letter()
+            self._letter = text
             self._timer = asyncio.get_running_loop().call_later(wait_s, take_effect)
 
         bind(self.keys, "<any>", press)

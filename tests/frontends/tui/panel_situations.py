@@ -24,7 +24,7 @@ from codex_py.frontends.tui.compose.completion import (
 )
 from codex_py.frontends.tui.composer import Composer, composer_window
 from codex_py.frontends.tui.findings import FindingList
-from codex_py.frontends.tui.first_run import first_page
+from codex_py.frontends.tui.first_run import FirstPage
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.panel import Entry, Panel, field_of, yes_or_no
 from codex_py.frontends.tui.picker import Picker
@@ -120,7 +120,7 @@ def questions(width: int, theme: Theme) -> str:
 def first_run(width: int, theme: Theme) -> str:
     """Where a server of this machine answers."""
     servers = {"ollama": {"model": "qwen3-coder:30b"}}
-    return panel_text(width, theme, lambda: first_page(servers, lambda _: None))
+    return panel_text(width, theme, lambda: FirstPage(servers, field_of()))
 
 
 def lists(width: int, theme: Theme) -> str:

@@ -65,7 +65,7 @@ def test_a_declined_command_is_told_of_once_with_the_reason_below_it(start: Star
         assert "Leave it." in told.splitlines()[head + 1]
 
 
-@pytest.mark.parametrize("keys", [["enter"], ["esc"], ["c-c"]])
+@pytest.mark.parametrize("keys", [["enter"], ["esc"], ["c-c"], ["c-d"]])
 def test_enter_alone_says_no(start: Start, place: Workplace, keys: list[str]) -> None:
     with ScriptedServer([asks("touch made"), says("Well.")]) as server:
         program = start(server, "Make it.")

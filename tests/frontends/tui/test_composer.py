@@ -281,10 +281,10 @@ def test_an_editor_takes_the_terminal_and_gives_it_back(start: Start, place: Wor
         program.press("c-g")
         program.wait_for("IN THE EDITOR")
         # Its keys are those that it asks for.
-        assert program.raw.rfind(b"\x1b[<1u") > program.raw.rfind(b"\x1b[>5u")
+        assert program.raw.rfind(b"\x1b[<2u") > program.raw.rfind(b"\x1b[>5u")
         program.type("edited\n")
         program.wait_for("\u203a so far, edited")
-        program.wait_until(lambda: program.raw.rfind(b"\x1b[>5u") > program.raw.rfind(b"\x1b[<1u"))
+        program.wait_until(lambda: program.raw.rfind(b"\x1b[>5u") > program.raw.rfind(b"\x1b[<2u"))
         send(program)
         assert prompts(server) == ["so far, edited"]
 

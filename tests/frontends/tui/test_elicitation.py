@@ -43,14 +43,18 @@ def test_a_form_is_filled_in_and_sent(start: Start, place: Workplace) -> None:
     assert (answer["action"], answer["content"]) == ("accept", {"name": "Ada"})
 
 
-def test_esc_declines(start: Start, place: Workplace) -> None:
+@pytest.mark.parametrize("keys", [["esc"], ["A", "c-a", "c-d", "c-d"]])
+def test_esc_declines_and_so_does_ctrl_d_in_an_empty_field(
+    start: Start, place: Workplace, keys: list[str]
+) -> None:
     option = server_option("asks", odd_command("asks", place.home / "messages"))
     with ScriptedServer([ASKS, DONE]) as server:
         program = start(server, *option, "Go.")
         program.wait_for("Would you like to call the following tool?")
         program.type("y")
         program.wait_for("The MCP server asks asks")
-        program.press("esc")
+        for key in keys:
+            program.type(key) if key == "A" else program.press(key)
         program.wait_for("All done.")
     answer = json.loads(server.requests[-1].body["input"][-1]["output"][-1]["text"])
     assert answer["action"] == "decline"

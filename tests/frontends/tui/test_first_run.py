@@ -81,6 +81,33 @@ def test_a_key_is_kept_in_auth_json_and_nowhere_else(
     assert not (place.home / "codex-py" / "config.toml").exists()
 
 
+@pytest.mark.parametrize("end", ["", "\r"])
+def test_a_key_that_comes_as_if_it_were_typed_goes_to_its_field(
+    begin: Begin, place: Workplace, end: str
+) -> None:
+    program = begin()
+    program.wait_for(PAGE)
+    program.settle()
+    program.type(KEY[:2])
+    program.type(KEY[2:] + end)
+    program.wait_for("*" * len(KEY))
+    program.press("enter")
+    program.wait_for("API key saved")
+    assert _files_with(place, KEY) == ["auth.json"]
+    program.press("esc")
+    program.wait_for("Ask codex-py to do anything")
+    assert KEY.encode() not in program.raw
+    assert b"sk-" not in program.raw
+
+
+def test_a_prompt_that_is_typed_on_the_page_goes_to_the_composer(begin: Begin) -> None:
+    program = begin()
+    program.wait_for(PAGE)
+    program.settle()
+    program.type("knock, what is this?")
+    program.wait_for("\u203a knock, what is this?")
+
+
 def test_a_model_of_this_machine_is_used_from_then_on_and_secrets_are_denied_after_a_yes(
     begin: Begin, place: Workplace
 ) -> None:

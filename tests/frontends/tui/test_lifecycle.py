@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sys
+import termios
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ from tests.support.server import ScriptedServer
 
 FREE = ("-s", "danger-full-access")
 SLEEP = [*ev_function_call("call_1", "exec_command", {"cmd": "sleep 417"}), ev_completed()]
-_ON = re.compile(rb"\x1b\[\?(2004|1004|2026|25)([hl])|\x1b\[(22|23);0t|\x1b\[([><])[15]u")
+_ON = re.compile(rb"\x1b\[\?(2004|1004|2026|25)([hl])|\x1b\[(22|23);0t|\x1b\[([><])[25]u")
 
 
 def modes_left_on(raw: bytes) -> dict[str, bool]:
@@ -204,6 +205,27 @@ def test_a_killed_program_leaves_no_child_and_its_session_can_be_resumed(start: 
         again = start(server, "resume", "--last", "Go on.")
         again.wait_for("Hello again.")
         leave(again)
+
+
+def test_a_terminal_that_a_killed_program_has_left_raw_is_whole_in_the_end(
+    place: Workplace,
+) -> None:
+    with ScriptedServer([]) as server:
+        place.configure(server)
+        with (place.home / "config.toml").open("a", encoding="utf-8") as config:
+            config.write(f'[projects."{place.cwd}"]\ntrust_level = "trusted"\n')
+        script = 'stty raw -echo; exec "$@"'
+        with PtyProgram(
+            ["/bin/sh", "-c", script, "sh", sys.executable, "-m", "codex_py"],
+            place.cwd,
+            environment(place.home, {"TERM": "xterm-256color", "LANG": "C.UTF-8"}),
+        ) as program:
+            program.wait_for(IDLE)
+            leave(program)
+            before, after = program.initial_modes, program.modes()
+            flags = termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
+            assert after[1] & termios.OPOST
+            assert (before[3] & flags, after[3] & flags) == (flags, flags)
 
 
 def test_what_is_interrupted_says_so(start: Start) -> None:

@@ -127,6 +127,11 @@ def test_prompts_are_jumped_between_and_answers_folded(start: Start) -> None:
         program.wait_until(lambda: "Second prompt" in program.lines[2])
         program.type("]")
         program.wait_for("End.")
+        # Half a page up, and down again.
+        program.press("c-u")
+        program.wait_until(lambda: "End." not in program.text)
+        program.press("c-d")
+        program.wait_for("End.")
         # What is typed is no prompt.
         program.type("hello")
         program.press("esc")
