@@ -8,6 +8,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import zip_longest
 from typing import Final
 
 from prompt_toolkit.data_structures import Size
@@ -208,20 +210,39 @@ class Frame:
     """The frame that was drawn last, as far as needed to find its first row."""
 
     widths: Sequence[int]
-    """Columns of each row down to the cursor's."""
-    cursor: int
-    """Column."""
+    """Columns of each row."""
+    cursor: tuple[int, int]
+    """Column and row."""
+    left: Sequence[int] = ()
+    """Columns of each row right above that an earlier frame has left, as the screen was too low to reach it."""
 
     def rows_above(self, columns: int) -> int:
         """Rows between the first one and the cursor's, once the terminal has wrapped them to this width."""
-        above = sum(max(1, -(-width // columns)) for width in self.widths[:-1])
-        return above + self.cursor // columns
+        rows = (_rows(width, columns) for width in (*self.left, *self.widths[: self.cursor[1]]))
+        return sum(rows) + self.cursor[0] // columns
+
+    def out_of_reach(self, columns: int, rows: int) -> Sequence[int]:
+        """Columns of each row that has gone off the top of a screen of this size: it cannot be erased until the
+        terminal brings it back, as most do when the screen is higher again."""
+        count, found = self.rows_above(columns) - (rows - 1), list[int]()
+        for width in (*self.left, *self.widths[: self.cursor[1]]):
+            if count <= 0:
+                break
+            found.append(min(width, count * columns))
+            count -= _rows(width, columns)
+        return found
 
 
-def frame_of(screen: Screen, cursor: tuple[int, int]) -> Frame:
-    """`cursor`: column and row."""
-    column, row = cursor
-    return Frame([_width(screen, y) for y in range(row + 1)], column)
+def _rows(width: int, columns: int) -> int:
+    return max(1, -(-width // columns))
+
+
+def frame_of(
+    screen: Screen, cursor: tuple[int, int], left: Sequence[int], least: Sequence[int]
+) -> Frame:
+    """See `Frame` for `cursor` and `left`; no row counts as narrower than `least` says."""
+    widths = map(partial(_width, screen), range(screen.height))
+    return Frame([max(each) for each in zip_longest(widths, least, fillvalue=0)], cursor, left)
 
 
 def _width(screen: Screen, y: int) -> int:

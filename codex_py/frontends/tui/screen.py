@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import termios
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TypeVar
@@ -53,6 +53,7 @@ class Screen:
 
     Args:
         reflows: the terminal lays long rows out anew when its width changes.
+        keeps_blanks: what was erased at the end of a row is laid out with it, as in tmux.
 
     Attributes:
         theme: how text looks from now on; what has been printed stays as it is.
@@ -68,6 +69,7 @@ class Screen:
         keyboard: Input,
         *,
         reflows: bool,
+        keeps_blanks: bool = False,
         vi: bool = False,
     ) -> None:
         self.theme = theme
@@ -78,9 +80,12 @@ class Screen:
         self.theme_changed: Callable[[Theme], None] = lambda _: None
         read_whole_sequences(keyboard, self._focus_changed, self._found_background)
         self._reflows = reflows
+        self._keeps_blanks = keeps_blanks
         self._title: Callable[[], str] = str
         self._shown_title = ""
         self._drawn: Frame | None = None
+        self._left: Sequence[int] = ()
+        """See `Frame.left`."""
         self._finished = Finished()
         self._timer: asyncio.TimerHandle | None = None
         self._is_paused = False
@@ -181,12 +186,14 @@ class Screen:
     def clear(self) -> None:
         """Empty the screen and what was scrolled off it."""
         self.app.renderer.clear()
+        self._left = ()
         self._output.write_raw("\x1b[3J")
         self.changed()
 
     def scroll_away(self) -> None:
         """Draw at the top of an empty screen. What was on it is above, where it can be scrolled to."""
         self.app.renderer.erase()
+        self._left = ()
         self._output.write_raw("\r\n" * self.height)
         self._output.cursor_goto(0, 0)
         self.changed()
@@ -222,6 +229,7 @@ class Screen:
         try:
             await self._end_reports()
             async with in_terminal():
+                self._left = ()
                 await asyncio.to_thread(self._writer.drain, _DRAIN_S)
                 yield
         finally:
@@ -284,10 +292,12 @@ class Screen:
         screen = self.app.renderer.last_rendered_screen
         if screen is not None and not self._is_covered():
             cursor = screen.get_cursor_position(self.app.layout.current_window)
-            self._drawn = frame_of(screen, (cursor.x, cursor.y))
+            least = self._drawn.widths if self._drawn and self._keeps_blanks else ()
+            self._drawn = frame_of(screen, (cursor.x, cursor.y), self._left, least)
 
     def _write_finished(self) -> None:
         if self._finished:
+            self._left = ()
             self._output.write_raw(self._finished.take().replace("\n", "\r\n"))
 
     def _find_first_row(self) -> None:
@@ -301,7 +311,8 @@ class Screen:
             self._output.cursor_up(above)
         drawn, self._drawn = self._drawn, None
         if drawn is not None and self._reflows:
-            more = drawn.rows_above(self.width) - (len(drawn.widths) - 1)
+            more = drawn.rows_above(self.width) - drawn.cursor[1]
+            self._left = drawn.out_of_reach(self.width, self.height)
             if more > 0:
                 self._output.write_raw("\r")
                 self._output.cursor_up(more)

@@ -186,8 +186,14 @@ class Surface:
         self.cwd = config.cwd
         self.programs = user_programs(config, self.environment, launch.add_dirs)
         self.safe_environment = self.programs.environment(self.environment)
-        can_reflow = reflows(self.environment)
-        self.screen = Screen(launch.theme, writer, keyboard, reflows=can_reflow, vi=is_vi)
+        self.screen = Screen(
+            launch.theme,
+            writer,
+            keyboard,
+            reflows=reflows(self.environment),
+            keeps_blanks="TMUX" in self.environment,
+            vi=is_vi,
+        )
         self.keymap = Keymap(config)
         self.status = Status(
             items=settings.get("status_line", ITEMS),
