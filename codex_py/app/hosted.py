@@ -1,4 +1,4 @@
-"""A session in a task of its own: any task of the loop may open it, run its turns and close it.
+"""A session in a task of its own: any task of the loop may open it, run its turns, close it and open it again.
 
 The threads of a server are such sessions; those that were used longest ago are closed, and go on from their files.
 """
@@ -18,17 +18,35 @@ _MAX_IDLE: Final = 16
 
 
 class HostedSession:
-    """An open session. The task that holds it closes it too, as when a loop ends and cancels its tasks."""
+    """A session, open or not. The task that holds it closes it too, as when a loop ends and cancels its tasks."""
 
-    def __init__(self, opening: AbstractAsyncContextManager[Session]) -> None:
-        self._opening = opening
-        self._opened: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
+    def __init__(self) -> None:
+        self._session: Session | None = None
+        self._host: asyncio.Task[None] | None = None
+        self._opened: asyncio.Future[Session]
         self._closing = asyncio.Event()
-        self._host = asyncio.create_task(self._hold())
 
-    async def opened(self) -> Session:
-        """The session, once it is ready. Raises what opening it raises."""
-        return await asyncio.shield(self._opened)
+    @property
+    def session(self) -> Session:
+        assert self._session is not None
+        return self._session
+
+    @property
+    def is_open(self) -> bool:
+        return self._session is not None
+
+    async def host(self, opening: AbstractAsyncContextManager[Session]) -> Session:
+        """Open the session. Raises what opening it raises."""
+        self._opened = asyncio.get_running_loop().create_future()
+        self._closing = asyncio.Event()
+        self._host = asyncio.create_task(self._hold(opening))
+        try:
+            self._session = session = await asyncio.shield(self._opened)
+        except BaseException:
+            # For instance, the client left meanwhile.
+            await HostedSession.close(self)
+            raise
+        return session
 
     async def run(self, turn: Coroutine[Any, Any, _T]) -> _T:
         """Run a turn, or what else takes the whole session, in a task of its own.
@@ -47,19 +65,23 @@ class HostedSession:
     async def close(self) -> None:
         """End a running turn, and close the session. Once is enough. Raises what a bug has ended the session with."""
         self.let_close()
-        await asyncio.wait([self._host])
-        if not self._host.cancelled():
-            self._host.result()
+        try:
+            if (host := self._host) is not None:
+                await asyncio.wait([host])
+                if not host.cancelled():
+                    host.result()
+        finally:
+            self._session = self._host = None
 
     def let_close(self) -> None:
         """As `close`, without waiting for it. A session that is still opening is not opened."""
         self._closing.set()
-        if not self._opened.done():
+        if self._host is not None and not self._opened.done():
             self._host.cancel()
 
-    async def _hold(self) -> None:
+    async def _hold(self, opening: AbstractAsyncContextManager[Session]) -> None:
         try:
-            async with self._opening as session:
+            async with opening as session:
                 self._opened.set_result(session)
                 await self._closing.wait()
         except BaseException as error:
@@ -73,8 +95,8 @@ class HostedSession:
             self._opened.exception()
 
 
-class HostedThread:
-    """A thread of a server for programs or editors. Its session is open or not.
+class HostedThread(HostedSession):
+    """A thread of a server for programs or editors.
 
     Attributes:
         options: those that the session is opened with the next time.
@@ -82,19 +104,9 @@ class HostedThread:
     """
 
     def __init__(self, options: SessionOptions) -> None:
+        super().__init__()
         self.options = options
         self.lock = asyncio.Lock()
-        self._hosted: HostedSession | None = None
-        self._opened: Session | None = None
-
-    @property
-    def session(self) -> Session:
-        assert self._opened is not None
-        return self._opened
-
-    @property
-    def is_open(self) -> bool:
-        return self._opened is not None
 
     @property
     def is_idle(self) -> bool:
@@ -102,27 +114,16 @@ class HostedThread:
         return self.is_open and not self.lock.locked()
 
     async def host(self, opening: AbstractAsyncContextManager[Session]) -> Session:
-        """Open the session. Raises what opening it raises."""
-        self._hosted = HostedSession(opening)
-        try:
-            self._opened = session = await self._hosted.opened()
-        except BaseException:
-            # For instance, the client left meanwhile.
-            await self._hosted.close()
-            raise
+        session = await super().host(opening)
         # A fork is one thread from now on.
         self.options = replace(self.options, resume=session.thread_id, fork=False)
         return session
 
     async def close(self) -> None:
         """End the turn, and close the session. The choices of its user hold when it is opened again."""
-        if self._opened is not None:
-            self.options = replace(self.options, choices=self._opened.settings.choices)
-        try:
-            if self._hosted is not None:
-                await self._hosted.close()
-        finally:
-            self._opened = self._hosted = None
+        if self.is_open:
+            self.options = replace(self.options, choices=self.session.settings.choices)
+        await super().close()
 
 
 _ThreadT = TypeVar("_ThreadT", bound=HostedThread)

@@ -73,7 +73,7 @@ class Conversation:
         self._task: asyncio.Task[Any] | None = None
         """Runs a turn."""
         self.is_ending = self._is_cancelled = False
-        self._hosted: HostedSession | None = None
+        self._hosted = HostedSession()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: Tell | None = None
         self._early: deque[Event] = deque(maxlen=1000)
@@ -96,13 +96,13 @@ class Conversation:
             tell(event)
 
         try:
-            hosted, session = await self._opened()
+            session = await self._opened()
             self._listener = listen
             while self._early:
                 listen(self._early.popleft())
             before = session.token_usage.total
             turn = session.run_turn(prompt, images=images, output_schema=output_type)
-            done = await hosted.run(turn)
+            done = await self._hosted.run(turn)
         except asyncio.CancelledError:
             task = cast("asyncio.Task[Any]", self._task)
             if (task.uncancel() if self._is_cancelled else task.cancelling()) == 0:
@@ -155,12 +155,12 @@ class Conversation:
 
     async def close(self) -> None:
         self.is_closed = True
-        if self._hosted is not None and self._loop is asyncio.get_running_loop():
+        if self._loop is asyncio.get_running_loop():
             await self._hosted.close()
 
     def let_close(self) -> None:
         """Have the session closed by its loop, from any thread."""
-        if self._hosted is not None and self._loop is not None:
+        if self._loop is not None:
             # A loop that is closed has ended the session.
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._hosted.let_close)
@@ -176,24 +176,20 @@ class Conversation:
         if self.is_closed:
             raise RuntimeError("the agent is closed")
 
-    async def _opened(self) -> tuple[HostedSession, Session]:
+    async def _opened(self) -> Session:
         self.require_open()
         loop = asyncio.get_running_loop()
-        if self._loop is not None and self._loop.is_closed():
+        if self._hosted.is_open and self._loop is not loop:
+            if self._loop is not None and not self._loop.is_closed():
+                text = "the conversation of this agent is in another event loop, which runs"
+                raise RuntimeError(f"{text}: go on there, or with a `fork()`")
             # With one `asyncio.run` for each prompt, the session ended with the loop.
-            self._options, self._hosted = self._continued(), None
-        if self._hosted is None:
+            self._options, self._hosted = self._continued(), HostedSession()
+        if not self._hosted.is_open:
             self._loop = loop
-            self._hosted = HostedSession(self._setup.opened(self._tell, self._options))
-        if self._loop is not loop:
-            text = "the conversation of this agent is in another event loop, which runs"
-            raise RuntimeError(f"{text}: go on there, or with a `fork()`")
-        try:
-            self.session = await self._hosted.opened()
-        except Exception:
-            self._hosted = None
-            raise
-        return self._hosted, self.session
+            opening = self._setup.opened(self._tell, self._options)
+            self.session = await self._hosted.host(opening)
+        return self._hosted.session
 
     def _continued(self, *, is_copy: bool = False) -> SessionOptions:
         """The options of a session that goes on from here."""

@@ -17,7 +17,7 @@ from codex_py.protocol.prompts import UserPrompt
 
 
 @dataclass(eq=False)
-class Child:
+class Child(HostedSession):
     parent: Thread
     """The thread that opens it."""
     nickname: str
@@ -32,10 +32,11 @@ class Child:
     state: AgentState = field(default_factory=lambda: AgentState("pending_init"))
     """As the model is told."""
     _prompts: list[UserPrompt] = field(default_factory=list[UserPrompt])
-    _session: Session | None = None
-    _hosted: HostedSession | None = None
     _working: asyncio.Task[None] | None = None
     """Runs the turns for the messages at hand."""
+
+    def __post_init__(self) -> None:
+        super().__init__()
 
     @property
     def is_busy(self) -> bool:
@@ -44,24 +45,18 @@ class Child:
     @property
     def items(self) -> Sequence[EncodedItem]:
         """Its history, base prompt first."""
-        return () if self._session is None else self._session.items
+        return self.session.items if self.is_open else ()
 
     async def open(self, opening: AbstractAsyncContextManager[Session]) -> None:
         """Raises a `CodexError` if the session cannot be opened."""
-        self._hosted = HostedSession(opening)
-        try:
-            self._session = session = await self._hosted.opened()
-        except BaseException:
-            await self.aclose()
-            raise
+        session = await self.host(opening)
         self.id = session.thread_id
         if session.is_resumed and session.is_unfinished:
             self.state = AgentState("interrupted")
 
     def send(self, prompt: UserPrompt, *, interrupt: bool = False) -> None:
         """Add the message to the task at hand. If there is none, or `interrupt`, it is a task of its own."""
-        session, images = self._session, list(map(Path, prompt.images))
-        assert session is not None
+        session, images = self.session, list(map(Path, prompt.images))
         if interrupt or self._prompts or not session.steer(prompt.text, images=images):
             is_idle = not self.is_busy
             if is_idle and self._working is not None:
@@ -76,13 +71,13 @@ class Child:
 
     async def interrupt(self) -> None:
         """Stop the task at hand, with the messages that it has not read, and wait until it has ended."""
-        if self._session is not None and self._working is not None:
+        if self.is_open and self._working is not None:
             self._prompts.clear()
-            self._session.take_unsent()
-            self._session.abort()
+            self.session.take_unsent()
+            self.session.abort()
             await asyncio.wait([self._working])
 
-    async def aclose(self) -> None:
+    async def close(self) -> None:
         """End the session, and the task at hand with it. Raises an `Exception` if a bug has ended one of them."""
         try:
             if self._working is not None:
@@ -91,8 +86,7 @@ class Child:
                 if not self._working.cancelled():
                     self._working.result()
         finally:
-            if self._hosted is not None:
-                await self._hosted.close()
+            await super().close()
 
     async def _work(self, session: Session) -> None:
         """Run a turn for each message."""

@@ -223,7 +223,7 @@ class Children:
         """The session of each ends, and closes those that it has opened."""
         for child in children:
             self._family.open.remove(child)
-        ended = await asyncio.gather(*(c.aclose() for c in children), return_exceptions=True)
+        ended = await asyncio.gather(*(c.close() for c in children), return_exceptions=True)
         self._family.tell()
         for error in filter(None, ended):
             raise error
