@@ -22,7 +22,8 @@ from codex_py.app.views.diffs import DiffLine, ShownFile
 from codex_py.streams.terminal import on_one_line
 from codex_py.version import __version__
 
-_STYLE: Final = Path(__file__).with_name("page.css")
+_PAGE: Final = Path(__file__)
+"""Beside it are the style sheet, and the page around a conversation."""
 _SCHEMES: Final = ("https://", "http://", "mailto:")
 _FIRST_HEADING: Final = 4
 """The level of the largest heading of an answer; those above it are the page's."""
@@ -32,25 +33,20 @@ _LISTED: Final = 80
 
 def page(document: Document) -> Iterator[str]:
     """The parts of the page, in order."""
-    style = _STYLE.read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    title = escape(on_one_line(document.title) or "Conversation")
-    rows = ((name, escape(on_one_line(value))) for name, value in document.facts)
-    facts = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
-    yield (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\';'
-        f" style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'\">\n"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f"<header>\n<h1>{title}</h1>\n<dl>{facts}</dl>\n"
-    )
+    style = _PAGE.with_suffix(".css").read_text(encoding="utf-8")
+    around = _PAGE.with_suffix(".html").read_text(encoding="utf-8")
+    before, _, after = around.partition("{conversation}")
     found = list(entries(document.items))
-    yield f"{_contents(found)}</header>\n<main>\n"
+    rows = ((name, escape(on_one_line(value))) for name, value in document.facts)
+    yield before.format(
+        digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        title=escape(on_one_line(document.title) or "Conversation"),
+        style=style,
+        facts="".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows),
+        contents=_contents(found),
+    )
     yield from _conversation(found)
-    yield f'</main>\n<footer class="quiet">Written by codex-py {__version__}.</footer>\n'
-    yield "</body>\n</html>\n"
+    yield after.format(version=__version__)
 
 
 def _contents(found: Sequence[Entry]) -> str:
