@@ -52,10 +52,10 @@ def _one(word: str) -> str | None:
 
 @cache
 def actions() -> Mapping[str, tuple[str, ...]]:
-    """The keys of each action here, by `context.action`; none for those without effect."""
+    """The keys of each action here, by `context.action`; none for those without effect. In the file, `g+g` is `g g`."""
     text = Path(__file__).with_name("keymap.txt").read_text(encoding="utf-8")
     rows = [line.split() for line in text.splitlines()]
-    return {name: tuple(keys) for name, *keys in rows}
+    return {name: tuple(key.replace("+", " ") for key in keys) for name, *keys in rows}
 
 
 def action_names(context: str) -> Collection[str]:

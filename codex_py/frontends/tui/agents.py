@@ -85,7 +85,7 @@ async def read_agent(
     pages, reader = conversation_pages(_name(agent), items, (), overlays.renderer)
     pages.state = lambda: agent.state.status.replace("_", " ")
     with listening(news.readers, reader):
-        await overlays.show(pages, ("c-k", "Ctrl-K stops it", interrupt))
+        await overlays.show(pages, ("c-k", "{agents.stop} stops it", interrupt))
 
 
 def _name(agent: Child) -> str:

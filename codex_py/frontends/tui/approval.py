@@ -19,7 +19,7 @@ from codex_py.frontends.tui.fitting import LOW, Fragments, both_ends, ends_of, f
 from codex_py.frontends.tui.highlighting import highlighted
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.overlay import Overlays, Pages
-from codex_py.frontends.tui.panel import Choice, Entry, field_of
+from codex_py.frontends.tui.panel import SHOWS_ALL, Choice, Entry, field_of
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import Theme
@@ -47,7 +47,6 @@ _BESIDE_LABEL: Final = len("> 1. ") + len(" (p)")
 _MANY_ROWS: Final = 10_000
 _MOST_PATCH: Final = 60
 """Rows. There is no screen for more of a question."""
-_SHOWS_ALL: Final = " (v shows all)"
 _LONGEST_SHOWN: Final = 200_000
 """Characters of a command that are shown in full."""
 
@@ -99,7 +98,8 @@ class TerminalApprover:
         agent = f"{plain(request.agent)}: " if request.agent else ""
         asked = f"{agent}Would you like to {_KINDS[request.kind][0]}?"
         title: list[Fragments] = [[("bold", fit(asked, width))]]
-        what = _body(request, self._screen.theme, most=_MOST_PATCH)
+        all_key = self._panels.named(SHOWS_ALL)
+        what = _body(request, self._screen.theme, most=_MOST_PATCH, key=all_key)
         body = self._rows(what)
         said = request.justification or ""
         why = (request.reason or "").removesuffix(said).rstrip(": ")
@@ -137,7 +137,7 @@ class TerminalApprover:
             )
             line = " ↵ ".join(text for line in lines if (text := line.strip()))
             return [[("", both_ends(line, self._width))]]
-        return ends_of(body, room, _SHOWS_ALL)
+        return ends_of(body, room, self._panels.named(SHOWS_ALL))
 
     def _rows(self, cell: RenderableType) -> list[Fragments]:
         return self._transcript.renderer.fragments(cell, self._width)[:_MANY_ROWS]
@@ -158,11 +158,13 @@ def _pages(request: ApprovalRequest, theme: Theme) -> Pages:
     return pages
 
 
-def _body(request: ApprovalRequest, theme: Theme, *, most: int = WHOLE) -> RenderableType:
+def _body(
+    request: ApprovalRequest, theme: Theme, *, most: int = WHOLE, key: str = ""
+) -> RenderableType:
     match request.kind:
         case "patch":
             changes = [Change(path=str(path), kind="update") for path in request.paths]
-            return diff_cell(request.summary, changes=changes, most=most, key=_SHOWS_ALL)
+            return diff_cell(request.summary, changes=changes, most=most, key=key)
         case "mcp":
             return Text(plain(_pretty(request.summary)[:_LONGEST_SHOWN]))
         case "network":

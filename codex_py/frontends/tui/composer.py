@@ -20,6 +20,7 @@ from codex_py.frontends.tui.compose.completion import Completion, Source
 from codex_py.frontends.tui.compose.prompt_history import PromptHistory
 from codex_py.frontends.tui.first_frame import PLACEHOLDER
 from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.keymap import COMPOSING
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import PROMPT
 
@@ -112,6 +113,19 @@ class Composer:
         """True if Esc is vi's: it leaves the insert mode."""
         mode = self.vi_mode
         return bool(mode) and (mode != "NORMAL" or get_app().vi_state.operator_func is not None)
+
+    @property
+    def contexts(self) -> Sequence[str]:
+        """Those of `tui.keymap` in which the next key is read; none if it is text, whatever it is."""
+        if self.vi_mode not in {"NORMAL", "VISUAL"}:
+            return COMPOSING
+        waiting = "".join(press.key for press in get_app().key_processor.key_buffer)
+        if waiting.endswith(tuple('fFtT"')):
+            return ()
+        if get_app().vi_state.operator_func is not None and waiting in {"i", "a"}:
+            return ("vim_text_object",)
+        is_operator = get_app().vi_state.operator_func is not None or waiting in {"d", "c", "y"}
+        return ("vim_operator" if is_operator else "vim_normal", *COMPOSING)
 
     def toggle_vi(self) -> bool:
         """Change between the keys of emacs and of vi; True if it is vi now."""

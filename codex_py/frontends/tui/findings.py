@@ -14,7 +14,7 @@ from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.panel import Choice
 from codex_py.streams.plain_text import cut, plain
 
-_HINT = "Enter fixes it, arrows step, Esc closes; text: your prompt"
+_HINT = "{list.accept} fixes it, arrows step, Esc closes; text: your prompt"
 _LIST_ROWS = 5
 _LONGEST_LINE, _LONGEST_BODY, _MOST_CODE = 200, 4_000, 40
 _MAX_READ = 10_000_000

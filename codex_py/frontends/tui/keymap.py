@@ -11,20 +11,30 @@ from typing import Any, Final
 from prompt_toolkit.keys import Keys
 
 from codex_py.config.config import Config
-from codex_py.config.keymap import UNBOUND, actions, key_name
+from codex_py.config.keymap import CONTEXTS, UNBOUND, actions, key_name
 from codex_py.errors import ConfigError
 from codex_py.frontends.tui.key_codes import ESC, KeyNames
 
-INTERRUPT, COPY, VIM, SHORTCUTS = (f"c-f{number}" for number in range(16, 20))
-"""Of actions that have no key by default, or one that does more. No keyboard has these."""
 _TARGETS: Final[Mapping[str, str]] = {
-    "chat.interrupt_turn": INTERRUPT,
-    "global.copy": COPY,
-    "global.toggle_vim_mode": VIM,
-    "composer.toggle_shortcuts": SHORTCUTS,
+    "chat.interrupt_turn": "c-f16",
+    "global.copy": "c-f17",
+    "global.toggle_vim_mode": "c-f18",
+    "composer.toggle_shortcuts": "c-f19",
 }
+"""Of actions that have no key by default, or one that does more. No keyboard has these."""
 _APP: Final = ("composer", "chat", "global")
 COMPOSING: Final = ("composer", "editor", "chat", "global")
+_FIXED: Final = {
+    "ctrl-c": "interrupts and leaves",
+    "ctrl-d": "leaves",
+    "ctrl-v": "pastes an image",
+    "shift-tab": "switches to Plan mode",
+}
+"""What keys of the prompt do whatever the keymap says; Ctrl-Z too, which Codex does not complain about."""
+_ALWAYS: Final = {("c-c",), ("c-z",)}
+_TOGETHER: Final = (COMPOSING, ("approval", "list"), *((each,) for each in CONTEXTS))
+"""Contexts in which a key does one thing."""
+_NEWLINE: Final = "editor.insert_newline"
 _CODES: Final = {
     "enter": "c-m",
     "tab": "c-i",
@@ -44,9 +54,13 @@ class Keymap:
 
     def __init__(self, config: Config) -> None:
         tables: Mapping[str, Any] = config.values.get("tui", {}).get("keymap", {})
-        leader = key_name(tables.get("global", {}).get("leader", "ctrl-x")) or ""
-        self._own: dict[str, tuple[str, ...]] = {}
+        leaders = _listed(tables.get("global", {}).get("leader", "ctrl-x"))
+        self._own: dict[str, Sequence[str]] = {}
         self._pending: KeyNames = ()
+        """Keys that begin a sequence, as they were read."""
+        for key in leaders:
+            if " " in key or len(key) == 1 or key in {*_FIXED, "ctrl-z"}:
+                raise _error("global.leader", f"`{key}` is no single key that is free", config)
         for context in sorted(tables):
             for action, keys in tables[context].items():
                 name = f"{context}.{action}"
@@ -54,11 +68,9 @@ class Keymap:
                 if (same := f"composer.{action}") in actions() and context == "global":
                     name = same
                 if name in actions():
-                    found = [keys] if isinstance(keys, str) else keys
-                    spelled = (re.sub("^leader ", f"{leader} ", key_name(e) or "") for e in found)
-                    self._own.setdefault(name, tuple(spelled))
-        for context in {name.partition(".")[0] for name in self._own}:
-            self._check(_APP if context in _APP else (context,), config)
+                    self._own.setdefault(name, _listed(keys, leaders))
+        for contexts in _TOGETHER:
+            self._check(contexts, config)
 
     @property
     def is_own(self) -> bool:
@@ -78,14 +90,14 @@ class Keymap:
         own = [name for name in _effective("approval") if name in self._own]
         return {actions()[n][0]: self.named(f"{{{n}}}") if self.keys(n) else "" for n in own}
 
-    def named(self, text: str) -> str:
-        """The text with the keys of the actions that stand in it in braces."""
+    def named(self, text: str, *, all: bool = False) -> str:
+        """The text with the key, or all keys, of the actions that stand in it in braces."""
 
         def label(match: re.Match[str]) -> str:
-            keys = self.keys(match[1])
+            keys = self.keys(match[1])[: None if all else 1]
             return ", ".join(key.title() if len(key) > 1 else key for key in keys) or "(no key)"
 
-        return re.sub(r"\{([a-z_.]+)\}", label, text)
+        return re.sub(r"\{([a-z]+\.[a-z_]+)\}", label, text)
 
     def pressed(
         self, name: str, keys: KeyNames, data: str, contexts: Sequence[str]
@@ -94,34 +106,66 @@ class Keymap:
         read = (name,) if name else tuple(k.value if isinstance(k, Keys) else k for k in keys)
         effective = [name for each in reversed(contexts) for name in _effective(each)]
         own = {_keys(key): name for name in effective for key in self.keys(name)}
+        if "approval" not in contexts:
+            # Only questions are not written into.
+            own = {key: name for key, name in own.items() if name[:5] != "list." or len(key[0]) > 1}
         if self._pending:
-            read, self._pending, keys = (*self._pending, *read), (), ()
+            read, keys, data = (*self._pending, *read), (*self._pending, *keys), ""
+            self._pending = ()
         if read not in own and any(key[: len(read)] == read for key in own):
-            self._pending = read
+            self._pending = keys
             return (), ""
         action = own.get(read)
         usual = {_keys(key): name for name in effective for key in actions()[name]}.get(read)
-        # Esc and Ctrl-C do more than one thing, and lead out of everything.
-        if action == usual or (action is None and read in {(ESC,), ("c-c",)}):
-            return keys, data
+        # Esc and Ctrl-D do more than one thing, and lead out of everything.
+        if action == usual or read in _ALWAYS or (action is None and read in {(ESC,), ("c-d",)}):
+            return _as_keys(keys), data
         if action is not None:
-            code = (_TARGETS[action],) if action in _TARGETS else _keys(actions()[action][0])
-            found = tuple(each if len(each) == 1 else Keys(each) for each in code)
-            return found, code[-1] if len(code[-1]) == 1 else ""
+            found = code(action).split("+")
+            return _as_keys(found), found[-1] if len(found[-1]) == 1 else ""
         if read == ("c-m",) and "composer" in contexts:
             return (Keys.ControlJ,), ""
         # What it would type goes to where text goes.
-        return ((Keys.BracketedPaste,), data) if data and data.isprintable() else ((), "")
+        is_text = data.isprintable() and data and not contexts[0].startswith("vim_")
+        return ((Keys.BracketedPaste,), data) if is_text else ((), "")
 
     def _check(self, contexts: Sequence[str], config: Config) -> None:
-        taken: dict[str, str] = {}
+        taken: list[tuple[KeyNames, str]] = []
         names = [name for each in contexts for name in _effective(each)]
         for name in sorted(names, key=self._own.__contains__):
             for key in self.keys(name):
-                if (other := taken.setdefault(key, name)) != name:
-                    text = f"`tui.keymap.{name}`: `{key}` is a key of `{other}` too; give that another, or none: []"
-                    error = ConfigError(text, key=("tui", "keymap", *name.split(".")))
-                    raise config.layers.located(error)
+                if key in _FIXED and name in self._own and name.startswith(_APP):
+                    raise _error(name, f"`{key}` {_FIXED[key]}; take another key", config)
+                read = _keys(key)
+                for before, other in taken if name in self._own else ():
+                    is_one = before == read and (name == other or _NEWLINE in (name, other))
+                    size = min(len(before), len(read))
+                    if before[:size] == read[:size] and not is_one:
+                        what = "is a key of" if before == read else "cannot go with the keys of"
+                        text = f"`{key}` {what} `{other}` too; give that another, or none: []"
+                        raise _error(name, text, config)
+                taken.append((read, name))
+
+
+def _error(name: str, text: str, config: Config) -> ConfigError:
+    key = ("tui", "keymap", *name.split("."))
+    return config.layers.located(ConfigError(f"`tui.keymap.{name}`: {text}", key=key))
+
+
+def _listed(keys: str | Sequence[str], leaders: Sequence[str] = ()) -> Sequence[str]:
+    names = [key_name(each) or "" for each in ([keys] if isinstance(keys, str) else keys)]
+    led = [f"{each} {key[7:]}" for key in names if key[:7] == "leader " for each in leaders]
+    return [*(key for key in names if key[:7] != "leader "), *led]
+
+
+@cache
+def code(action: str) -> str:
+    """The key, for `bind`, as which the keys of the action are read."""
+    return _TARGETS.get(action) or "+".join(_keys(actions()[action][0]))
+
+
+def _as_keys(names: Sequence[str]) -> KeyNames:
+    return tuple(each if len(each) == 1 else Keys(each) for each in names)
 
 
 @cache

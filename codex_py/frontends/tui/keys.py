@@ -17,8 +17,7 @@ from codex_py.frontends.tui.compose.attachments import clipboard_image, edited, 
 from codex_py.frontends.tui.composer import Composer
 from codex_py.frontends.tui.fitting import fit
 from codex_py.frontends.tui.key_codes import ESC, ESCAPE, PASTE, bind
-from codex_py.frontends.tui.keymap import COPY, INTERRUPT, VIM
-from codex_py.frontends.tui.keymap import SHORTCUTS as SHORTCUTS_KEY
+from codex_py.frontends.tui.keymap import code
 from codex_py.frontends.tui.menu import Option, bind_arrows
 from codex_py.frontends.tui.picker import Picker
 from codex_py.frontends.tui.surface import Hints, Surface
@@ -29,7 +28,7 @@ _STOPPED: Final = "Stopped"
 """While this is shown, Ctrl-C and Esc do nothing: pressed twice in a hurry they neither leave nor go back."""
 _AGAIN_TO_LEAVE_WORK: Final = "The agent works: press Ctrl-D again to leave"
 _AGAIN_TO_GO_BACK: Final = "Press Esc again to go back to an earlier prompt"
-_AGAIN_TO_EMPTY: Final = "Press Esc again to empty the prompt (Up brings it back)"
+_AGAIN_TO_EMPTY: Final = "Press Esc again to empty the prompt ({editor.move_up} brings it back)"
 _TWICE_WITHIN_S: Final = 2.0
 
 SHORTCUTS: Final = (
@@ -42,8 +41,8 @@ SHORTCUTS: Final = (
     ("Shift-Tab", "switch to Plan mode or back"),
     ("{editor.insert_newline}", "begin a new line"),
     ("{chat.interrupt_turn}", "interrupt"),
-    ("Esc Esc", "empty the composer (Up brings it back), else go back to an earlier prompt"),
-    ("Ctrl-C", "empty the composer (Up brings it back), else interrupt; twice: leave"),
+    ("Esc Esc", "empty the composer, else go back to an earlier prompt"),
+    ("Ctrl-C", "empty the composer, else interrupt; twice: leave"),
     ("Ctrl-D", "leave, if nothing is written"),
     ("Ctrl-Z", "stop; `fg` goes on"),
     ("{composer.history_search_previous}", "search earlier prompts"),
@@ -65,7 +64,7 @@ SHORTCUTS: Final = (
 def program_keys(surface: Surface) -> KeyBindings:
     keys = KeyBindings()
     bind(keys, "c-z", lambda _: surface.start(surface.screen.suspend()))
-    bind(keys, "c-l", lambda _: surface.screen.scroll_away())
+    bind(keys, code("global.clear_terminal"), lambda _: surface.screen.scroll_away())
     if surface.launch.replay is not None:
         bind(keys, "c-c", lambda _: surface.leaving.leave(130))
         return keys
@@ -76,23 +75,29 @@ def program_keys(surface: Surface) -> KeyBindings:
     completing = Condition(lambda: composer.completion.is_open)
     _add_ending_keys(surface, composing, keys)
     can_insert = composing & ~vi_navigation_mode
-    bind(keys, "c-r", lambda _: surface.start(_search_history(surface)), can_insert)
-    bind(keys, "c-v", lambda _: surface.start(_paste_image(surface)), can_insert)
-    bind(keys, "c-g c-x+c-e", lambda _: surface.start(_edit(surface)), composing)
+    for action, work, when in (
+        (code("composer.history_search_previous"), _search_history, can_insert),
+        ("c-v", _paste_image, can_insert),
+        (f"{code('global.open_external_editor')} c-x+c-e", _edit, composing),
+    ):
+        bind(keys, action, lambda _, work=work: surface.start(work(surface)), when)
     outbox = surface.outbox
     can_take_back = composing & Condition(lambda: bool(outbox.queue))
     bind(keys, "escape+up s-left", lambda _: composer.restore([outbox.queue.pop()]), can_take_back)
     can_list = can_insert & is_empty
     can_answer = composing & announced & ~completing
-    bind(keys, "c-t", lambda _: surface.half().run_command("transcript"), composing)
     at_start = Condition(lambda: composer.buffer.cursor_position == 0)
-    bind(keys, "c-b", lambda _: surface.half().run_command("background"), composing & at_start)
-    bind(keys, "c-o", lambda _: surface.half().run_command("pasted"), composing)
-    bind(keys, COPY, lambda _: surface.half().run_command("copy"), composing)
-    bind(keys, SHORTCUTS_KEY, lambda _: surface.half().run_command("keymap"), composing)
-    bind(keys, VIM, lambda _: surface.half().run_command("vim"), composing)
-    bind(keys, "s-tab", lambda _: surface.half().run_command("plan"), composing)
-    bind(keys, "?", lambda _: surface.half().run_command("keymap"), can_list)
+    for action, command, when in (
+        (code("global.open_transcript"), "transcript", composing),
+        (code("global.copy"), "copy", composing),
+        (code("global.toggle_vim_mode"), "vim", composing),
+        (code("composer.toggle_shortcuts"), "keymap", composing),
+        ("?", "keymap", can_list),
+        ("c-b", "background", composing & at_start),
+        ("c-o", "pasted", composing),
+        ("s-tab", "plan", composing),
+    ):
+        bind(keys, action, lambda _, name=command: surface.half().run_command(name), when)
     # Before the composer's own: a question waits until the user has stopped writing.
     bind(keys, "tab", lambda _: surface.panels.call(), can_answer, eager=True)
     # With vi's keys, Alt and a key are Esc and the key in the composer.
@@ -153,7 +158,7 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
         if (interrupts and interrupt()) or hints.answered == _STOPPED:
             hints.show(_STOPPED, for_s=_TWICE_WITHIN_S)
         elif composer.text:
-            twice(_AGAIN_TO_EMPTY, composer.stash)
+            twice(surface.keymap.named(_AGAIN_TO_EMPTY), composer.stash)
         else:
             twice(_AGAIN_TO_GO_BACK, lambda: surface.half().run_command("rewind"))
 
@@ -176,7 +181,7 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
 
     bind(keys, ESC, escape_of_vi, composing & held)
     bind(keys, ESC, escape, composing & ~held)
-    bind(keys, INTERRUPT, lambda _: interrupt(), composing)
+    bind(keys, code("chat.interrupt_turn"), lambda _: interrupt(), composing)
     bind(keys, "c-c", control_c, composing)
     bind(keys, "c-d", control_d, composing & is_empty)
 

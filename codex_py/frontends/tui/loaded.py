@@ -61,7 +61,7 @@ class Loaded:
     def __init__(self, surface: Surface) -> None:
         screen, launch = surface.screen, surface.launch
         self._surface = surface
-        renderer = Renderer(screen.theme)
+        renderer = Renderer(screen.theme, surface.keymap.named(" ({global.open_transcript})"))
 
         def use_theme(theme: Theme) -> None:
             renderer.theme = theme
@@ -109,10 +109,9 @@ class Loaded:
 
     def _find_commands(self) -> None:
         prompts = find_custom_prompts(self._conversation.config, self._surface.launch.environment)
-        self.commands = [
-            *(*SETTINGS, *HOOKS, *UNDOING, *REWIND, *SESSIONS),
-            *(*REVIEW, *PROMPTS, *PROGRAM),
-        ]
+        built_in = (*SETTINGS, *HOOKS, *UNDOING, *REWIND, *SESSIONS, *REVIEW, *PROMPTS, *PROGRAM)
+        named = self._surface.keymap.named
+        self.commands = [replace(each, help=named(each.help)) for each in built_in]
         self._by_name = {
             name: each for each in self.commands for name in (each.name, *each.aliases)
         }

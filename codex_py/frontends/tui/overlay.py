@@ -24,8 +24,8 @@ from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.surface import Surface
 from codex_py.streams.terminal import aligned, printable
 
-_KEYS = "Esc leaves · / search · [ ] prompts · Enter folds, f all"
-_FEW_KEYS = "Esc leaves · / search"
+_KEYS = "Esc leaves · {pager.find} search · [ ] prompts · Enter folds, f all"
+_FEW_KEYS = "Esc leaves · {pager.find} search"
 _ONE_KEY = "Esc leaves"
 _LOW = 6
 """Rows. A lower screen shows no title."""
@@ -84,7 +84,7 @@ class Overlay(Panel[None]):
     """
 
     covers = True
-    contexts = ("pager",)
+    contexts = ("pager", "agents")
     by_letter = False
 
     def __init__(
@@ -179,7 +179,7 @@ class Overlay(Panel[None]):
         under_way = self._below(columns)[:1]
         line: Fragments = [(each[0], f"{each[1].rstrip()} · ") for each in under_way]
         room = columns - get_cwidth(fragment_list_to_text(line))
-        lines = (keys + self._further for keys in (_KEYS, _FEW_KEYS, _ONE_KEY))
+        lines = (self.named(keys + self._further) for keys in (_KEYS, _FEW_KEYS, _ONE_KEY))
         line += [("class:quiet", next((keys for keys in lines if len(keys) <= room), _ONE_KEY))]
         return shortened(line, columns)
 

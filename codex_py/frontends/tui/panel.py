@@ -47,7 +47,8 @@ _WORD_S = 0.3
 _SLOW_WORD_S = 0.8
 """The same for one who types slowly. Only questions of the agent are so many that waiting longer is a burden, unless
 the answer lasts."""
-_BY_ARROWS = "The arrows and Enter answer; text goes to your prompt"
+_BY_ARROWS = "The arrows and {list.accept} answer; text goes to your prompt"
+SHOWS_ALL = " ({approval.open_fullscreen} shows all)"
 _FIELD_ROWS = 6
 _MARGIN = len("> 1. ")
 
@@ -68,6 +69,7 @@ class Panel(Generic[T]):
         postpone: closes the panel; the text goes to the prompt.
         covers: it takes the whole screen.
         letters: see `Panels.letters`.
+        named: puts keys in place of the actions of a text.
         contexts: of `tui.keymap`, in which it reads keys.
     """
 
@@ -77,6 +79,7 @@ class Panel(Generic[T]):
     covers = False
     contexts: Sequence[str] = ("list",)
     letters: Mapping[str, str] = {}
+    named: Callable[[str], str]
     lasting: Set[str] = frozenset()
     container: AnyContainer
     changed: Callable[[], None]
@@ -165,7 +168,7 @@ class Choice(Panel[T]):
         show_all: shows the question in full, on `v` and Ctrl-T.
     """
 
-    hint = "Enter or a key answers; other text goes to your prompt"
+    hint = "{list.accept} or a key answers; other text goes to your prompt"
     contexts = ("approval", "list")
 
     def __init__(
@@ -206,7 +209,7 @@ class Choice(Panel[T]):
         if callable(self._question):
             question = list(split_lines(self._question(left))) if left else []
         else:
-            more = " (v shows all)" if self._show_all else ""
+            more = self.named(SHOWS_ALL) if self._show_all else ""
             question = ends_of(wrapped(self._question, columns - len(INDENT)), left, more)
         return joined([*indented(question), *blank, *answers])
 
@@ -275,7 +278,7 @@ class Entry(Panel[str | None]):
     """
 
     contexts = ("editor",)
-    hint = "Enter sends, Ctrl-J begins a new line, Esc goes back"
+    hint = "Enter sends, {editor.insert_newline} begins a new line, Esc goes back"
 
     def __init__(
         self,

@@ -25,6 +25,9 @@ _ANNOUNCED_S = 0.5
 class Panels:
     """The last one that was opened is shown, and has the keyboard."""
 
+    named: Callable[[str], str]
+    """See `Keymap.named`."""
+
     def __init__(self, screen: Screen, composer: Composer, status: Status, notify: Notify) -> None:
         self._screen = screen
         self._composer = composer
@@ -60,7 +63,7 @@ class Panels:
     @property
     def hint(self) -> str:
         """The keys of the question that is shown; empty if none is."""
-        return self._open[-1].hint if self._open else ""
+        return self.named(self._open[-1].hint) if self._open else ""
 
     def before_key(self, _processor: object) -> None:
         self._typed_at = time.monotonic()
@@ -88,7 +91,7 @@ class Panels:
         if not panel.is_asked and self._composer.buffer.text:
             panel.refuse_letters()
         panel.changed, panel.letters = self._screen.changed, self.letters
-        panel.postpone = self._postpone
+        panel.postpone, panel.named = self._postpone, self.named
         self._open.append(panel)
         self._none_open.clear()
         self._focus()

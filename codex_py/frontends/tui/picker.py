@@ -39,7 +39,7 @@ T = TypeVar("T")
 _HEAD_ROWS = 2
 _MARGIN = len("> ")
 _PREVIEW_ROWS = 8
-_HINT = "type to search, Enter picks, Esc leaves"
+_HINT = "type to search, {list.accept} picks, Esc leaves"
 
 
 Search: TypeAlias = "Callable[[str], Awaitable[Sequence[Option[T]]]]"
@@ -164,7 +164,7 @@ class Picker(Panel[T | None]):
             self._select(moved(self._selected, rows, len(self._rows)))
 
     def _hint(self) -> str:
-        return "" if self._typed.text else fit(_HINT, panel_size().columns - 5)
+        return "" if self._typed.text else fit(self.named(_HINT), panel_size().columns - 5)
 
     def _place(self) -> tuple[str, str]:
         count = len(self._rows)

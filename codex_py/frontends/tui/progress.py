@@ -184,7 +184,7 @@ class Progress:
         may = _PERMISSIONS[session.settings.sandbox_policy.mode]
         if session.settings.approval_policy is not ApprovalPolicy.NEVER:
             may += ", asks before more" * (session.settings.sandbox_policy.mode != _ALL)
-        self._transcript.greet(f"{items['model-with-reasoning']} · {may}")
+        self._transcript.greet(f"{items['model-with-reasoning']} · {may}", self._status.hint)
 
     def refresh(self) -> None:
         if (session := self._session()) is not None:

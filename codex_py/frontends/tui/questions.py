@@ -34,7 +34,7 @@ _DECLINED: Final = object()
 _DONE: Final = object()
 
 _ABOUT: Final = "The agent asks"
-_HINT: Final = "Enter or a key answers, Left: back, Esc: stop; text: prompt"
+_HINT: Final = "{list.accept} or a key answers, {list.move_left}: back, Esc: stop; text: prompt"
 _OWN, _BACK, _NEXT, _DISMISSED = "own", "back", "next", "dismissed"
 """What may be picked besides an option, which is its index."""
 _MOST_OPTIONS: Final = 50

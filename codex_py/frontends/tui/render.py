@@ -13,6 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.theme import Theme as Styles
 
+from codex_py.frontends.tui.cells.layout import FOLD_KEY
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.theme import STYLES, Theme
 from codex_py.streams.terminal import printable
@@ -23,12 +24,13 @@ _Row: TypeAlias = list[Segment]
 class Renderer:
     """Whatever it is given, no row that it makes is wider than it may be, or holds a control character."""
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, fold_key: str = FOLD_KEY) -> None:
         self.theme = theme
+        self._fold_key = fold_key
 
     def whole(self) -> "Renderer":
         """One for cells that fold nothing."""
-        return Renderer(replace(self.theme, folds=False))
+        return Renderer(replace(self.theme, folds=False), self._fold_key)
 
     def text(self, renderable: RenderableType, width: int) -> str:
         """Lines for a terminal of so many columns, each with its newline."""
@@ -57,7 +59,11 @@ class Renderer:
             if all(segment.text.isascii() and segment.text.isprintable() for segment in row):
                 yield row
             else:
-                safe = [Segment(_safe(s.text), s.style) for s in row if not s.control]
+                safe = [
+                    Segment(_safe(s.text).replace(FOLD_KEY, self._fold_key), s.style)
+                    for s in row
+                    if not s.control
+                ]
                 *rows, last = _fitting(safe, width)
                 yield from rows
                 yield [*last, *row[-1:]] if row[-1].control else last

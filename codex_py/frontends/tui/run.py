@@ -34,7 +34,7 @@ _OTHER_ROWS = 9
 """Rows of the rest, as a rule."""
 _WAITING = "  When the session has begun:"
 _STEERED = "  After the next step:"
-_QUEUED = "  After the turn (Alt-Up takes the last one back):"
+_QUEUED = "  After the turn ({chat.edit_queued_message} takes the last one back):"
 
 
 def run(launch: Launch, arguments: Arguments, frame: FirstFrame) -> int:
@@ -162,7 +162,7 @@ def live_rows(surface: Surface) -> Fragments:
         (outbox.queue, _QUEUED),
     ):
         if submissions:
-            lines.append([("class:quiet", heading)])
+            lines.append([("class:quiet", surface.keymap.named(heading))])
         for each in submissions:
             text = fit(
                 printable((each.shown or each.text).splitlines()[0]), screen.width - _BESIDE_TEXT

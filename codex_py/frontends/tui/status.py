@@ -83,6 +83,8 @@ class Status:
     """How many wait for their turn to be asked."""
     stop_key: str = "Esc"
     """The name of the key that interrupts."""
+    answer_key: str = "Tab"
+    """The name of the key that shows a question."""
 
     def line(self, columns: int) -> Fragments:
         """As much as there is room for; the least important is left out."""
@@ -137,7 +139,11 @@ class Status:
         count = self.questions
         if self.announced:
             more = f", {count - 1} more to come" if count > 1 else ""
-            return "warning", f"{printable(self.announced)} ", f"(Tab to answer{more})"
+            return (
+                "warning",
+                f"{printable(self.announced)} ",
+                f"({self.answer_key} to answer{more})",
+            )
         age = duration(int(time.monotonic() - (self.working_since or 0)))
         stops = f"{self.stop_key.lower()} to interrupt"
         if self.is_asking:

@@ -22,6 +22,7 @@ from codex_py.frontends.tui.compose.completion import (
 )
 from codex_py.frontends.tui.compose.files import FileIndex
 from codex_py.frontends.tui.composer import Composer, Outbox, Submission
+from codex_py.frontends.tui.first_frame import BEGINNING
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.key_codes import KeyNames
 from codex_py.frontends.tui.keyboard import translate_keys
@@ -199,6 +200,8 @@ class Surface:
             items=settings.get("status_line", ITEMS),
             title_items=settings.get("terminal_title", TITLE_ITEMS),
             stop_key=(*self.keymap.keys("chat.interrupt_turn"), "ctrl-c")[0].title(),
+            answer_key=self.keymap.named("{composer.queue}"),
+            hint=self.keymap.named(BEGINNING.replace("?", "{composer.toggle_shortcuts}")),
         )
         self.hints = Hints(self.screen.changed)
         self.tasks = asyncio.TaskGroup()
@@ -217,13 +220,14 @@ class Surface:
         )
         self.notify = notifications(settings, self.environment, self.screen)
         self.panels = Panels(self.screen, self.composer, self.status, self.notify)
+        self.panels.named = self.keymap.named
         self.leaving = Leaving(self.screen.exit)
         if self.keymap.is_own:
             translate_keys(keyboard, self._translated)
             self.panels.letters = self.keymap.letters
 
     def _translated(self, name: str, keys: KeyNames, data: str) -> tuple[KeyNames, str]:
-        contexts: Sequence[str] = COMPOSING
+        contexts = self.composer.contexts
         if self.panels.top is not None:
             contexts = self.panels.contexts
         elif self.composer.completion.is_open:

@@ -159,9 +159,9 @@ class Transcript:
         """The end of what a command that runs has printed."""
         return running.output if (running := self._running.get(item_id)) else ""
 
-    def greet(self, text: str) -> None:
+    def greet(self, text: str, hint: str) -> None:
         """Show who answers, and how to begin, below the name of the program."""
-        self.print(greeting_cell(text), space=not self._is_empty)
+        self.print(greeting_cell(text, hint), space=not self._is_empty)
 
     def notice(self, text: str, style: str = "text") -> None:
         """`style`: `text`, `warning` or `error`."""

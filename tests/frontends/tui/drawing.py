@@ -18,7 +18,9 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import print_formatted_text
 from prompt_toolkit.styles import Style
 
+from codex_py.config.config import load_config
 from codex_py.frontends.tui.fitting import Fragments, fit, joined, status_gap
+from codex_py.frontends.tui.keymap import Keymap
 from codex_py.frontends.tui.panel import Panel
 from codex_py.frontends.tui.theme import Theme
 from tests.frontends.tui.shown import Shown
@@ -69,6 +71,7 @@ for narrow terminals and for wide ones, which is well above 140 columns
 - [ ] its documentation, of which **some"""
 
 
+KEYMAP: Final = Keymap(load_config(cwd="/", environment={"HOME": "/"}, ignore_user_config=True))
 Situation: TypeAlias = Callable[[int, Theme], str]
 _STEPS: Final = 10
 """Of the event loop, in which a panel finds its rows."""
@@ -106,11 +109,11 @@ def panel_text(width: int, theme: Theme, *panels: Callable[[], Panel[Any]]) -> s
         shown: list[Fragments] = []
         for make in panels:
             panel = make()
-            panel.changed = lambda: None
+            panel.changed, panel.named = lambda: None, KEYMAP.named
             for _ in range(_STEPS):
                 await asyncio.sleep(0)
             gap: list[Fragments] = [[]] * status_gap(ROWS)
-            hint: Fragments = [("class:quiet", f"  {fit(panel.hint, width - 2)}")]
+            hint: Fragments = [("class:quiet", f"  {fit(KEYMAP.named(panel.hint), width - 2)}")]
             shown += [[], *_rows_of(panel.container, output), *gap, hint]
             panel.result.cancel()
         return shown
@@ -155,6 +158,8 @@ def asked(ask: Callable[[Any], Awaitable[object]]) -> Callable[[], Panel[Any]]:
         pass
 
     class Panels:
+        named = staticmethod(KEYMAP.named)
+
         async def ask(self, panel: Callable[[], Panel[Any]], **_: object) -> None:
             found.append(panel())
             raise Asked

@@ -17,13 +17,12 @@ from prompt_toolkit.input import DummyInput
 from prompt_toolkit.output.vt100 import Vt100_Output
 from rich.text import Text
 
-from codex_py.config.config import load_config
 from codex_py.frontends.tui.agents import AgentNews, working_rows
 from codex_py.frontends.tui.cells.item import user_cell
 from codex_py.frontends.tui.cells.patch import diff_cells
 from codex_py.frontends.tui.composer import Outbox, Submission
+from codex_py.frontends.tui.first_frame import BEGINNING
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.keymap import Keymap
 from codex_py.frontends.tui.keys import SHORTCUTS
 from codex_py.frontends.tui.overlay import Overlay, Pages, table
 from codex_py.frontends.tui.reading import conversation_pages
@@ -67,6 +66,7 @@ from codex_py.protocol.plans import CLOSING, OPENING
 from codex_py.protocol.stream import Usage
 from tests.frontends.tui.drawing import (
     ANSWER,
+    KEYMAP,
     PATCH,
     ROWS,
     THEMES,
@@ -148,6 +148,7 @@ def queue(width: int, theme: Theme) -> str:
             queue=[Submission("Then release it. " * 9, queued=True), Submission("/review")],
         ),
         loaded=shown.transcript,
+        keymap=KEYMAP,
         status=Status(working_since=_NOW - 9, heard_at=_NOW, is_calling=True),
         panels=SimpleNamespace(top=None),
     )
@@ -386,13 +387,13 @@ def overlay(width: int, theme: Theme) -> str:
 
     async def shown(pages: Pages, status: Status, searched: str = "") -> Fragments:
         panel = Overlay(pages, renderer, status.working)
-        panel.changed = lambda: None
+        panel.changed, panel.named = lambda: None, KEYMAP.named
         if searched:
             panel.search(searched)
         return panel.text()
 
-    named = Keymap(load_config(cwd="/", environment={"HOME": "/"}, ignore_user_config=True)).named
-    keys = [(named(keys), told) for keys, told in SHORTCUTS]
+    named = KEYMAP.named
+    keys = [(named(keys, all=True), told) for keys, told in SHORTCUTS]
     output = Vt100_Output(io.StringIO(), lambda: Size(rows=ROWS, columns=width))
     with set_app(Application[None](input=DummyInput(), output=output)):
         rows = [
@@ -428,7 +429,9 @@ def status_line(width: int, theme: Theme) -> str:
 
 def greeting(width: int, theme: Theme) -> str:
     shown = Shown(width, theme)
-    shown.transcript.greet("gpt-5.5 high · changes files in this folder, asks before more")
+    shown.transcript.greet(
+        "gpt-5.5 high · changes files in this folder, asks before more", BEGINNING
+    )
     return "codex-py 0.1.0 in ~/repo\n" + shown.text
 
 

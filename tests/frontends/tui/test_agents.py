@@ -51,7 +51,7 @@ def test_agents_are_listed_read_and_stopped(
         program.wait_for("  Alan  thinks")
         program.type("/agents")
         program.press("enter")
-        program.wait_for("Agents: Enter reads one")
+        program.wait_for("  Agents\n")
         program.wait_for("> Ada (poet)  running")
         program.press("enter")
         program.wait_for("rhyme")

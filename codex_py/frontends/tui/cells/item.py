@@ -275,8 +275,9 @@ def thought_cell(text: str, seconds: int) -> RenderableType:
     return Text(f"  Thought{took_s}{' · ' if heading else ''}{heading}", "thought")
 
 
-def greeting_cell(text: str) -> RenderableType:
-    how = "/ commands, @ files, ! your own shell, ? keys"
+def greeting_cell(text: str, hint: str) -> RenderableType:
+    """`hint`: that of the status line, which has room for less."""
+    how = hint.replace("files, ", "files, ! your own shell, ")
     return Hanging("  ", Text(f"{one_line(text, 200)}\n{how}", "quiet"))
 
 

@@ -19,7 +19,7 @@ from codex_py.frontends.tui.cells.layout import one_line
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.overlay import Pages
-from codex_py.frontends.tui.panel import Choice, Postponed
+from codex_py.frontends.tui.panel import SHOWS_ALL, Choice, Postponed
 from codex_py.frontends.tui.picker import Picker
 from codex_py.streams.plain_text import cut
 from codex_py.streams.terminal import printable
@@ -115,8 +115,9 @@ def _decision(context: CommandContext, hook: Hook) -> Choice[_Change]:
         options.insert(0, Option("Trust it", partial(trust, home, [hook]), "t"))
     whole = Pages(_name(hook))
     whole.add(Text(_described(hook, sys.maxsize)))
+    more = context.surface.keymap.named(f"…{SHOWS_ALL}")
     return Choice(
-        [("bold", _name(hook)), ("", f"\n{_described(hook, more='… (v shows all)')}")],
+        [("bold", _name(hook)), ("", f"\n{_described(hook, more=more)}")],
         options,
         cancelled=None,
         # Enter alone trusts nothing.

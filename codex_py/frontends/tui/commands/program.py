@@ -97,7 +97,8 @@ async def _transcript(context: CommandContext, _: str) -> None:
 
 async def _keymap(context: CommandContext, _: str) -> None:
     named = context.surface.keymap.named
-    await context.overlays.show(table("Keys", [(named(keys), told) for keys, told in SHORTCUTS]))
+    rows = [(named(keys, all=True), told) for keys, told in SHORTCUTS]
+    await context.overlays.show(table("Keys", rows))
 
 
 async def _pasted(context: CommandContext, _: str) -> None:
@@ -136,10 +137,10 @@ async def _quit(context: CommandContext, _: str) -> None:
 PROGRAM = [
     Command("copy", "copy the last answer, or the Nth from the end", _copy, argument="[N]"),
     Command("export", "write the conversation to a file", _export, argument="[FILE]"),
-    Command("transcript", "look at all of the conversation (Ctrl-T)", _transcript),
+    Command("transcript", "look at the whole conversation ({global.open_transcript})", _transcript),
     Command("goal", "go on until a goal is reached", _goal, argument="[GOAL|pause|clear]"),
     Command("help", "list the commands", _help),
-    Command("keymap", "list the keys (?)", _keymap),
+    Command("keymap", "list the keys ({composer.toggle_shortcuts})", _keymap),
     Command("pasted", "look at what was pasted into the prompt (Ctrl-O)", _pasted),
     Command("quit", "leave", _quit, aliases=("exit",)),
 ]

@@ -95,7 +95,7 @@ async def _agents(context: CommandContext, _: str) -> None:
     while True:
         news = conversation.progress.agents
         rows = [agent_row(agent, news[agent.id]) for agent in agents.family.open]
-        picker = Picker("Agents: Enter reads one", rows, selected=at)
+        picker = Picker("Agents", rows, selected=at)
         if (picked := await surface.panels.show(picker)) is None:
             return
         at = [row.value for row in rows].index(picked)

@@ -10,7 +10,7 @@ from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.overlay import Pages
-from codex_py.frontends.tui.panel import yes_or_no
+from codex_py.frontends.tui.panel import SHOWS_ALL, yes_or_no
 from codex_py.patch.files.change import Entry
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.entries import Entries
@@ -54,7 +54,8 @@ async def agreed_plan(
         # Its number is nothing that the user has seen.
         context.transcript.notice(f"Not done: {what} {str(error).partition(': ')[2]}", "warning")
         title = "Would change" if error.is_plan else "Edited since"
-        shown = diff_cell(error.diff, most=MOST_ROWS, title=title, key=" (v shows all)")
+        key = context.surface.keymap.named(SHOWS_ALL)
+        shown = diff_cell(error.diff, most=MOST_ROWS, title=title, key=key)
         context.transcript.print(shown)
         whole = Pages(title)
         whole.add(diff_cell(error.diff, title=title))
