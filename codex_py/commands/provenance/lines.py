@@ -44,6 +44,10 @@ class FileStep(NamedTuple):
     new: list[bytes] | None
     author: Author | None
 
+    def mapped(self, change: Callable[[list[bytes]], list[bytes]]) -> "FileStep":
+        old, new = (side if side is None else change(side) for side in (self.old, self.new))
+        return self._replace(old=old, new=new)
+
 
 class _Version(NamedTuple):
     number: float
@@ -61,7 +65,8 @@ class _Piece(NamedTuple):
 def as_lines(data: bytes) -> list[bytes]:
     """The lines without their ends, which git may convert."""
     lines = data.split(b"\n")
-    return [line.removesuffix(b"\r") for line in (lines if lines[-1] else lines[:-1])]
+    lines = lines if lines[-1] else lines[:-1]
+    return [line.removesuffix(b"\r") for line in lines] if b"\r" in data else lines
 
 
 class History:
@@ -98,12 +103,11 @@ class History:
                     removed[line].append(base.marks[index])
             found.append((step, base, places))
         for step, base, places in found:
-            new, marks = step.new or [], list[Mark | None]()
-            for line, place in zip(new, places, strict=True):
-                mark = base.marks[place] if place >= 0 else None
-                if mark is None and removed.get(line):
-                    mark = removed[line].pop()
-                marks.append(mark)
+            new = step.new or []
+            marks = [base.marks[place] if place >= 0 else None for place in places]
+            for index, line in enumerate(new):
+                if marks[index] is None and removed.get(line):
+                    marks[index] = removed[line].pop()
             by_parts = self._version(step.path, new, inf, number).marks if since < number else ()
             for index, (piece, first) in enumerate(by_parts):
                 is_part = piece >= 0 and self._pieces[piece].number >= since
@@ -114,8 +118,7 @@ class History:
 
     def unknown(self, path: str, lines: list[bytes]) -> set[bytes]:
         """The lines that nobody is known to have written."""
-        marks = self._version(path, lines, inf, inf).marks
-        return {line for line, (n, _) in zip(lines, marks, strict=True) if n < 0}
+        return _unmarked(lines, self._version(path, lines, inf, inf).marks)
 
     def is_source(self, step: FileStep, unknown: set[bytes]) -> bool:
         """True if these lines of a file may have come from what was done to another one."""
@@ -176,8 +179,10 @@ class History:
         self, path: str, lines: list[bytes], marks: list[Mark], alive: set[Mark]
     ) -> None:
         """Mark lines that stand beside the same line as in another version."""
+        missing = _unmarked(lines, marks)
         for version in reversed(self._versions.get(path, ())):
-            missing = {line for line, (n, _) in zip(lines, marks, strict=True) if n < 0}
+            if missing.isdisjoint(version.lines):
+                continue
             theirs = zip(version.lines, version.marks, strict=True)
             if not any(n >= 0 and line in missing for line, (n, _) in theirs):
                 continue
@@ -189,12 +194,13 @@ class History:
                 if beside and mark not in alive and self._is_later(marks[n], mark):
                     marks[n] = mark
                     alive.add(mark)
+            missing = _unmarked(lines, marks)
 
     def _found_again(
         self, path: str, lines: list[bytes], marks: list[Mark], alive: set[Mark]
     ) -> None:
         """Mark pieces that were moved, within the file or from one where they are no more."""
-        missing = {line for line, (n, _) in zip(lines, marks, strict=True) if n < 0}
+        missing = _unmarked(lines, marks)
         places: dict[bytes, list[Mark]] = defaultdict(list)
         for n, piece in enumerate(self._pieces):
             for offset, line in enumerate(piece.lines):
@@ -239,6 +245,10 @@ class History:
         began = int(author.began)  # as git keeps times
         found = (lines[line] for time, lines in self._in_commits(path) if time < began)
         return max(found, default=0) > (step.old or []).count(line)
+
+
+def _unmarked(lines: Sequence[bytes], marks: Sequence[Mark]) -> set[bytes]:
+    return {line for line, (n, _) in zip(lines, marks, strict=True) if n < 0}
 
 
 def _weight(line: bytes) -> int:

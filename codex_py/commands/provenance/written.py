@@ -173,16 +173,30 @@ class Repository:
     def follow(self, wanted: Mapping[str, list[bytes]]) -> History:
         """The history of files with these lines now, and of those that their lines may have come from."""
         paths, damaged = {*wanted}, set[int](self._entries.damaged)
+        known = {line: line for lines in wanted.values() for line in lines}
+
+        @cache
+        def steps(n: int) -> tuple[list[FileStep], int, int]:
+            found, since, until = self._steps(*self._done[n], damaged)
+            # The versions of a file have nearly all lines in common: each line is kept once.
+            shared = [s.mapped(lambda each: [*map(known.setdefault, each, each)]) for s in found]
+            return shared, since, until
+
+        @cache
+        def sources(n: int) -> list[FileStep]:
+            found, *_ = self._steps(*self._done[n], damaged)
+            # Of other files, which may be many, only lines that are asked for are kept.
+            return [s.mapped(lambda each: [*filter(known.__contains__, each)]) for s in found]
+
         while True:
             history, further = History(cache(self._current), self._in_commits), set[str]()
-            for entry, whole, names in self._done:
+            for n, (entry, _, names) in enumerate(self._done):
                 if not paths.isdisjoint(names):
-                    history.add(entry.number, *self._steps(entry, whole, names, damaged))
+                    history.add(entry.number, *steps(n))
             unknown = [history.unknown(*each) for each in wanted.items()]
-            for entry, whole, names in self._done:
+            for n, (_, _, names) in enumerate(self._done):
                 if any(unknown) and not {"", *paths}.issuperset(names):
-                    steps, *_ = self._steps(entry, whole, names, damaged)
-                    for step in steps:
+                    for step in sources(n):
                         if any(history.is_source(step, each) for each in unknown):
                             further.add(step.path)
             if further <= paths:
