@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 from codex_py.config.check import kind_of, lookup, without_effect
-from codex_py.config.domains import domain_rules, opened_domains
+from codex_py.config.domains import domain_rules
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.files import read_text
 from codex_py.config.layers import SYSTEM_FOLDER, Layers, read_layers
@@ -114,8 +114,6 @@ class Config:
     """Of the profile and of `[protection]`, in the working directory and in further workspace roots."""
     domains: DomainRules | None = None
     """The only hosts that commands with a network may reach; None: all."""
-    opened_domains: tuple[str, ...] = ()
-    """Those of them that commands without a network may reach, too."""
     sandbox_limits: SandboxLimits
 
     shell_environment: ShellEnvironmentPolicy
@@ -157,11 +155,6 @@ class Config:
     unenforced: tuple[str, ...]
     """One sentence for each protection that is set, missing in this version and not accepted."""
 
-    @property
-    def has_domains(self) -> bool:
-        """There is a list of hosts, whether the sandbox mode makes use of it or not."""
-        return self.domains is not None or self.requirements.domains is not None
-
     def require_enforced(self) -> None:
         """Refuse to start a session without a protection that the user has set.
 
@@ -192,11 +185,10 @@ class Config:
             policy = replace(configured, writable_roots=roots, files=rules, profile=name)
         else:
             policy = SandboxPolicy(mode=mode, network_access=network, files=rules, profile=name)
-        if self.domains is not None and mode != "danger-full-access":
-            domains, opened = self.domains, self.opened_domains
+        if (domains := self.domains) is not None and mode != "danger-full-access":
             if not policy.network_access:
-                domains = replace(domains, allow=opened)
-            has_network = policy.network_access or bool(opened)
+                domains = replace(domains, allow=domains.opened)
+            has_network = policy.network_access or bool(domains.opened)
             policy = replace(policy, network_access=has_network, domains=domains)
         return self.requirements.held(policy)
 
@@ -289,7 +281,6 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         permission_profile=profile,
         files=replace(files, may_be_unenforced=accepts),
         domains=domain_rules(layers, accepted_lacks(layers)),
-        opened_domains=opened_domains(layers),
         sandbox_limits=section(SandboxLimits, "sandbox_limits"),
         shell_environment=section(ShellEnvironmentPolicy, "shell_environment_policy"),
         # The old switch `tools.web_search = false` still turns it off.

@@ -43,12 +43,13 @@ def domain_rules(layers: Layers, accepted: set[str]) -> DomainRules | None:
         merged |= network
         for text, access in network.get("domains", {}).items():
             domains[parsed(text, (*key, "domains", text))] = access
-    opened = opened_domains(layers)
+    opened = _opened(layers)
     if not (is_on or opened or any("domains" in network for _, network in networks)):
         return users
     found = DomainRules(
         (*(each for each, access in domains.items() if access == "allow"), *opened),
         tuple(each for each, access in domains.items() if access == "deny"),
+        opened,
         is_limited=merged.get("mode") == "limited",
         allows_local=merged.get("allow_local_binding") is True,
         may_be_unenforced=not _UNENFORCED.isdisjoint(accepted),
@@ -59,7 +60,7 @@ def domain_rules(layers: Layers, accepted: set[str]) -> DomainRules | None:
     return replace(users.plus(deny=found.deny), is_limited=users.is_limited or found.is_limited)
 
 
-def opened_domains(layers: Layers) -> tuple[str, ...]:
+def _opened(layers: Layers) -> tuple[str, ...]:
     """What `protection.allow_domains` allows in every sandbox mode; the layers add up."""
 
     def patterns() -> Iterator[str]:

@@ -11,6 +11,8 @@ class DomainRules:
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    opened: tuple[str, ...] = ()
+    """Those of `allow` that commands without a network may reach, too."""
     is_limited: bool = False
     """Only requests that change nothing: GET, HEAD and OPTIONS, and nothing that is encrypted."""
     allows_local: bool = False

@@ -45,14 +45,16 @@ def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
     goals = switched.get("goals", options.source == "vscode")
     gates = config.gates.is_any and options.source == "exec"
     servers = any(server.enabled for server in config.mcp_servers.values())
+    # Whether the sandbox mode makes use of it or not.
+    domains = config.domains is not None or config.requirements.domains is not None
     skills = switched.get("skills") is not False and skill_folders(config, setup.environment)
     return (
         (
-            (config.files.denies or config.has_domains) and is_top,
+            (config.files.denies or domains) and is_top,
             "codex_py.app.features.denied_files:denied_files",
         ),
         # Around the hooks: what they refuse reaches nothing.
-        (config.has_domains, "codex_py.app.features.network:NetworkList"),
+        (domains, "codex_py.app.features.network:NetworkList"),
         ("log_file" in values, "codex_py.app.features.debug_log:DebugLog"),
         # Around all others, as is the next: they see each call from its start to its end.
         (has_exporter(values.get("otel", {})), "codex_py.app.features.otel.spans:Telemetry"),

@@ -64,12 +64,7 @@ class Ceiling:
             raise _refusal(
                 f"`approval-policy`: {config.approval_policy} is looser than {own.approval_policy}"
             )
-        config = replace(
-            config,
-            files=config.files.plus(own.files),
-            domains=own.domains,
-            opened_domains=own.opened_domains,
-        )
+        config = replace(config, files=config.files.plus(own.files), domains=own.domains)
         if config.model_provider != own.model_provider:
             raise _refusal(f"`model`: the provider is {config.model_provider} then")
         return config
