@@ -16,6 +16,7 @@ from codex_py.filesystem.denials import denials_of
 from codex_py.filesystem.reading import Refusal, read_start, real_path
 from codex_py.protocol.file_rules import NO_RULES, FileRules
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.prompts import AGENTS_MD
 
 _NAMES: Final = ("AGENTS.override.md", "AGENTS.md")
 _MAX_GLOBAL_BYTES: Final = 262_144
@@ -76,7 +77,7 @@ def agents_md(
     project = _joined(documents, max_bytes, warnings)
     if not general and not project:
         return AgentsMd(None, tuple(warnings))
-    heading = "# AGENTS.md instructions" + (f" for {folders[-1]}" if project else "")
+    heading = AGENTS_MD + (f" for {folders[-1]}" if project else "")
     body = "\n\n--- project-doc ---\n\n".join(filter(None, (general, project)))
     text = f"{heading}\n\n<INSTRUCTIONS>\n{body}\n</INSTRUCTIONS>"
     return AgentsMd(text, tuple(warnings))

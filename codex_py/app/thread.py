@@ -12,7 +12,7 @@ from codex_py.app.told_context import environment_context, permissions_instructi
 from codex_py.app.user_programs import user_shell
 from codex_py.config.config import Config
 from codex_py.config.paths import folders_between, worktrees_folder
-from codex_py.core.context import REQUIRED, initial_items
+from codex_py.core.context import initial_items
 from codex_py.core.thread_log import Recorder, ThreadState
 from codex_py.errors import ExitCode, SessionError
 from codex_py.filesystem.git import main_work_tree
@@ -21,6 +21,7 @@ from codex_py.protocol.event_items import ThreadItem
 from codex_py.protocol.extension import ParentThread
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.prompts import ADMINISTRATORS
 from codex_py.protocol.response_order import Place
 from codex_py.protocol.settings import TurnSettings
 from codex_py.rollout.git_info import git_info
@@ -147,7 +148,7 @@ def thread_context(
     developer = [
         config.developer_instructions,
         # A tag, so that a continued thread is told too.
-        required and f"{REQUIRED}\n{required}\n{REQUIRED.replace('<', '</')}",
+        required and f"{ADMINISTRATORS}\n{required}\n{ADMINISTRATORS.replace('<', '</')}",
         permissions if config.include_permissions_instructions else None,
     ]
     user = [agents.text, place if config.include_environment_context else None]

@@ -10,20 +10,14 @@ from typing import Final
 
 from codex_py.instructions import instruction_text
 from codex_py.protocol.messages import EncodedItem, decode_json, input_text, message
-from codex_py.protocol.prompts import context_texts, message_texts
-
-_AGENTS: Final = "# AGENTS.md instructions"
-REQUIRED: Final = "<required_instructions>"
-"""Of the administrator."""
-_BLOCKS: Final = (REQUIRED, "<permissions instructions>", _AGENTS, "<environment_context>")
-"""How the text of each block begins."""
+from codex_py.protocol.prompts import AGENTS_MD, CONTEXT_BLOCKS, context_texts, message_texts
 
 _OPENING: Final = "<INSTRUCTIONS>\n"
 _REPLACES: Final = (
     "These AGENTS.md instructions replace all previously provided AGENTS.md instructions.\n\n"
 )
 _NO_AGENTS: Final = (
-    f"{_AGENTS}\n\n{_OPENING}The previously provided AGENTS.md instructions no longer apply.\n"
+    f"{AGENTS_MD}\n\n{_OPENING}The previously provided AGENTS.md instructions no longer apply.\n"
     "</INSTRUCTIONS>"
 )
 
@@ -56,7 +50,7 @@ def context_update(
         for item in map(json.loads, current)
         for part in item["content"]
     ]
-    if _AGENTS in before and not any(text.startswith(_AGENTS) for _, text in texts):
+    if AGENTS_MD in before and not any(text.startswith(AGENTS_MD) for _, text in texts):
         texts.insert(0, ("user", _NO_AGENTS))
     update: list[EncodedItem] = []
     for role in ("developer", "user"):
@@ -85,15 +79,15 @@ def model_switch() -> EncodedItem:
 
 
 def _latest_blocks(items: Sequence[EncodedItem]) -> dict[str, str]:
-    latest = {kind: next(context_texts(kind, items), None) for kind in _BLOCKS}
+    latest = {kind: next(context_texts(kind, items), None) for kind in CONTEXT_BLOCKS}
     return {kind: text.replace(_REPLACES, "", 1) for kind, text in latest.items() if text}
 
 
 def _kind(text: str) -> str | None:
-    return next((kind for kind in _BLOCKS if text.startswith(kind)), None)
+    return next((kind for kind in CONTEXT_BLOCKS if text.startswith(kind)), None)
 
 
 def _worded(text: str, kind: str, before: dict[str, str]) -> str:
-    if kind != _AGENTS or _AGENTS not in before or text == _NO_AGENTS:
+    if kind != AGENTS_MD or AGENTS_MD not in before or text == _NO_AGENTS:
         return text
     return text.replace(_OPENING, _OPENING + _REPLACES, 1)

@@ -7,10 +7,17 @@ from typing import Any, Final, Literal, cast
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem, decode_json, encode_json, input_text, message
 
-CONTEXT_OPENINGS: Final = (
-    "# AGENTS.md instructions",
-    "<environment_context>",
+AGENTS_MD: Final = "# AGENTS.md instructions"
+ADMINISTRATORS: Final = "<required_instructions>"
+CONTEXT_BLOCKS: Final = (
+    ADMINISTRATORS,
     "<permissions instructions>",
+    AGENTS_MD,
+    "<environment_context>",
+)
+"""First words of the parts of a thread's context that are told again where they changed."""
+CONTEXT_OPENINGS: Final = (
+    *CONTEXT_BLOCKS,
     "<skills_instructions>",
     "<collaboration_mode>",
     "<model_switch>",
