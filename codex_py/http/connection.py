@@ -14,6 +14,12 @@ READ_AHEAD_BYTES = 1_048_576
 """How much may wait unread before the socket is no longer read."""
 _PIECE_BYTES = 1_048_576
 
+_PACE_S = 0.01
+"""Between two reads of a stream that comes in many small pieces: to be woken for each costs more than to read it."""
+_SMALL_BYTES = 8_192
+_SOON_S, _SMALL_READS = 0.1, 32
+"""So many small reads in a row, each soon after the other, are such a stream."""
+
 
 class Connection(asyncio.Protocol):
     """A connection as reads and writes. It holds no more than `READ_AHEAD_BYTES` and one read."""
@@ -27,6 +33,8 @@ class Connection(asyncio.Protocol):
         self._writing_paused = False
         self._reading_paused = False
         self._changed: asyncio.Future[None] | None = None
+        self._small_reads = 0
+        self._read_at_s = 0.0
 
     @property
     def is_fresh(self) -> bool:
@@ -41,6 +49,7 @@ class Connection(asyncio.Protocol):
         Raises:
             httpx.WriteTimeout: nothing was taken for `timeout_s` seconds.
         """
+        self._small_reads = 0
         self._transport.write(head + body[:_PIECE_BYTES])
         rest = memoryview(body)[_PIECE_BYTES:]
         await self._taken(timeout_s)
@@ -64,10 +73,14 @@ class Connection(asyncio.Protocol):
     async def read(self, timeout_s: float | None) -> bytes:
         """All that has come, at least a byte; nothing at the end of the connection.
 
+        What comes right after many small reads may wait for `_PACE_S`, so that the next one takes more.
+
         Raises:
             httpx.ReadTimeout: nothing came for `timeout_s` seconds.
             httpx.ReadError: the connection broke.
         """
+        if self._small_reads >= _SMALL_READS:
+            await self._let_more_come()
         if not self._received and not self._ended:
             try:
                 await self._wait(timeout_s)
@@ -76,12 +89,24 @@ class Connection(asyncio.Protocol):
         if not self._received and self._error is not None:
             raise httpx.ReadError(os_words(self._error))
         data = self._received[0] if len(self._received) == 1 else b"".join(self._received)
+        read_at_s = asyncio.get_running_loop().time()
+        is_small = len(data) < _SMALL_BYTES and read_at_s - self._read_at_s < _SOON_S
+        self._small_reads = self._small_reads + 1 if is_small else 0
+        self._read_at_s = read_at_s
         self._received.clear()
         self._received_bytes = 0
         if self._reading_paused:
             self._reading_paused = False
             self._transport.resume_reading()
         return data
+
+    async def _let_more_come(self) -> None:
+        if not self._received and not self._ended:
+            self._transport.pause_reading()
+            try:
+                await asyncio.sleep(_PACE_S)
+            finally:
+                self._transport.resume_reading()
 
     def close(self) -> None:
         self._transport.abort()

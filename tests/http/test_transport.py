@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from codex_py.errors import ExitCode, ModelError
+from codex_py.http.connection import Connection
 from codex_py.http.transport import BulkTransport, http_client
 from tests.support.raw_server import Handler, RawConnection, RawServer, answers, raw_server
 
@@ -339,6 +340,38 @@ def test_an_unread_body_is_not_read_ahead_without_bound() -> None:
             return max(sizes)
 
     assert run(handler, use) <= 1_048_576 + 262_144
+
+
+def test_many_small_pieces_are_read_together_and_the_first_at_once() -> None:
+    class Socket:
+        pauses = 0
+
+        def pause_reading(self) -> None:
+            self.pauses += 1
+
+        def resume_reading(self) -> None:
+            connection.data_received(b"and ")
+            connection.data_received(b"more")
+
+        def write(self, data: bytes) -> None:
+            pass
+
+    connection, socket = Connection(), Socket()
+    connection._transport = cast("Any", socket)  # pyright: ignore[reportPrivateUsage]
+
+    async def read_many() -> list[bytes]:
+        pieces: list[bytes] = []
+        for _ in range(33):
+            connection.data_received(b"piece")
+            pieces.append(await connection.read(1))
+        pieces.append(await connection.read(1))
+        await connection.write(b"another request", b"", 1)
+        connection.data_received(b"its answer")
+        return [*pieces, await connection.read(1)]
+
+    *pieces, last, answer = asyncio.run(read_many())
+    assert pieces == [b"piece"] * 33
+    assert (last, answer, socket.pauses) == (b"and more", b"its answer", 1)
 
 
 def test_leaving_a_stream_early_closes_its_connection() -> None:

@@ -158,9 +158,9 @@ def terminal_output(
     writer: TerminalWriter,
     size: Callable[[], Size],
     before_erase: Callable[[], None],
-) -> Vt100_Output:
+) -> "FrameOutput":
     """`before_erase` may move the cursor before what is below it is erased."""
-    output = (_DumbOutput if theme.dumb else _Output)(
+    output = (_DumbOutput if theme.dumb else FrameOutput)(
         writer,  # pyright: ignore[reportArgumentType]  # all of TextIO that is used
         size,
         enable_cpr=False,
@@ -170,8 +170,17 @@ def terminal_output(
     return output
 
 
-class _Output(Vt100_Output):
+class FrameOutput(Vt100_Output):
+    """Attributes:
+    holds: what is written waits, so that a frame goes out as a whole.
+    """
+
     before_erase: Callable[[], None]
+    holds = False
+
+    def flush(self) -> None:
+        if not self.holds:
+            super().flush()
 
     def write(self, data: str) -> None:
         super().write(alone(data))
@@ -182,7 +191,7 @@ class _Output(Vt100_Output):
         self.write_raw("\x1b[K\x1b[C\x1b[J\x1b[D")
 
 
-class _DumbOutput(_Output):
+class _DumbOutput(FrameOutput):
     """For a terminal that moves its cursor, and shows whatever else it is sent: no modes, and no title."""
 
     def write_raw(self, data: str) -> None:

@@ -155,6 +155,7 @@ class Screen:
             try:
                 await self.app.run_async(handle_sigint=False, set_exception_handler=False)
             finally:
+                self._output.holds = False
                 asyncio.get_running_loop().remove_signal_handler(signal.SIGTSTP)
                 if self._timer is not None:
                     self._timer.cancel()
@@ -269,6 +270,7 @@ class Screen:
         if title != self._shown_title:
             self._shown_title = title
             self._output.set_title(title)
+        self._output.holds = True
         self._write_control(_BEGIN_FRAME)
         renderer, is_covered = self.app.renderer, self._is_covered()
         if is_covered is not renderer.full_screen:
@@ -288,6 +290,7 @@ class Screen:
 
     def _after_frame(self, _app: object) -> None:
         self._write_control(_END_FRAME)
+        self._output.holds = False
         self._output.flush()
         screen = self.app.renderer.last_rendered_screen
         if screen is not None and not self._is_covered():

@@ -67,7 +67,7 @@ def suggestions(width: int, theme: Theme) -> str:
         buffer.document = Document(typed, len(typed))
         offered.update()
         offered.move(1)
-        text += drawn([offered.rows(width, 24)], theme) + "\n"
+        text += drawn(offered.rows(width, 24), theme) + "\n"
     return text
 
 

@@ -25,9 +25,9 @@ from codex_py.frontends.tui.first_frame import BEGINNING
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.keys import SHORTCUTS
 from codex_py.frontends.tui.overlay import Overlay, Pages, table
+from codex_py.frontends.tui.page import live_rows
 from codex_py.frontends.tui.reading import conversation_pages
 from codex_py.frontends.tui.render import Renderer
-from codex_py.frontends.tui.run import live_rows
 from codex_py.frontends.tui.status import Status
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.approval import DENIALS
@@ -153,7 +153,7 @@ def queue(width: int, theme: Theme) -> str:
         panels=SimpleNamespace(top=None),
     )
     with patch("time.monotonic", lambda: _NOW):
-        return drawn([live_rows(surface)], theme)
+        return drawn(live_rows(surface), theme)
 
 
 def retries(width: int, theme: Theme) -> str:

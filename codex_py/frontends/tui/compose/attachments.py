@@ -22,6 +22,7 @@ from prompt_toolkit.layout.utils import explode_text_fragments
 
 from codex_py.errors import CodexError
 from codex_py.filesystem.reading import read_whole
+from codex_py.frontends.tui.first_frame import INDENT
 from codex_py.frontends.tui.fitting import Fragments, fit
 from codex_py.programs import Programs
 from codex_py.protocol.messages import MAX_IMAGE_BYTES
@@ -143,7 +144,8 @@ class Display(Processor):
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         document, fragments = transformation_input.document, transformation_input.fragments
         if not document.text:
-            hint = fit(self._placeholder, max(1, transformation_input.width - 1))
+            room = transformation_input.width - len(INDENT) - 1
+            hint = fit(self._placeholder, max(1, room))
             return Transformation([*fragments, ("class:quiet", hint)])
         line = document.lines[transformation_input.lineno]
         if _SPECIAL.search(line) is None:

@@ -13,7 +13,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from codex_py.config.skills import Skill
 from codex_py.frontends.tui.compose.files import FileIndex
-from codex_py.frontends.tui.fitting import Fragments, bar, fit, joined
+from codex_py.frontends.tui.fitting import Fragments, bar, fit
 from codex_py.frontends.tui.menu import MOST_ROWS, moved, sign_of, window
 from codex_py.streams.terminal import printable
 
@@ -146,11 +146,11 @@ class Completion:
         self.close()
         return suggestion.sends
 
-    def rows(self, width: int, height: int) -> Fragments:
+    def rows(self, width: int, height: int) -> list[Fragments]:
         """For a screen of this size."""
         if not self._found:
             said = "looking for files" if self._is_slow else "nothing found"
-            return [("class:quiet", f"  {said}")]
+            return [[("class:quiet", f"  {said}")]]
         most = max(_LEAST_ROWS, min(MOST_ROWS, height - _OTHER_ROWS))
         shown = window(self._selected, len(self._found), most)
         names: list[str] = []
@@ -168,7 +168,7 @@ class Completion:
             rows += bar([row], width) if is_selected else [row]
         if len(shown) < len(self._found):
             rows.append([("class:quiet", f"  {self._selected + 1}/{len(self._found)}")])
-        return joined(rows)
+        return rows
 
     async def _wait(self, find: Callable[[], Awaitable[Found]]) -> None:
         slow = asyncio.get_running_loop().call_later(_SLOW_S, self._say_slow)

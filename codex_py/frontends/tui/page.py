@@ -1,0 +1,152 @@
+"""The page: what may still change, the composer or the panel in its place, and the status below."""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from prompt_toolkit.application import get_app
+from prompt_toolkit.layout import AnyContainer, Container, Dimension, to_container
+from prompt_toolkit.layout.mouse_handlers import MouseHandlers
+from prompt_toolkit.layout.screen import Char, Screen, WritePosition
+
+from codex_py.frontends.tui.first_frame import INDENT, status_gap
+from codex_py.frontends.tui.fitting import Fragments, fit
+from codex_py.frontends.tui.surface import Surface
+from codex_py.frontends.tui.theme import PROMPT
+from codex_py.streams.terminal import printable
+
+_LEAST_ROWS = 3
+"""Of what is under way, however low the screen is."""
+_BESIDE_TEXT = 4
+_OTHER_ROWS = 9
+"""Rows of the rest, as a rule."""
+_WAITING = "  When the session has begun:"
+_STEERED = "  After the next step:"
+_QUEUED = "  After the turn ({chat.edit_queued_message} takes the last one back):"
+
+_cell = lru_cache(maxsize=10_000)(Char)
+
+
+class Page(Container):
+    """Rows of text above and below what has the keyboard, which gets the rows that it wants; on a low screen the
+    first rows above it are left out.
+
+    An `HSplit` of windows takes 2 ms more for each frame.
+    """
+
+    def __init__(
+        self,
+        body: AnyContainer,
+        above: Callable[[], Sequence[Fragments]],
+        below: Callable[[], Sequence[Fragments]],
+    ) -> None:
+        self._body = to_container(body)
+        self._above = above
+        self._below = below
+        self._measured: tuple[tuple[int, int], int] | None = None
+        self._rows: tuple[Sequence[Fragments], Sequence[Fragments]] = (), ()
+
+    def reset(self) -> None:
+        self._body.reset()
+
+    def preferred_width(self, max_available_width: int) -> Dimension:
+        return self._body.preferred_width(max_available_width)
+
+    def preferred_height(self, width: int, max_available_height: int) -> Dimension:
+        # Asked twice for each frame.
+        measured = get_app().render_counter, width
+        if self._measured is None or self._measured[0] != measured:
+            self._rows = self._above(), self._below()
+            body = self._body.preferred_height(width, max_available_height).preferred
+            self._measured = measured, body
+        rows = self._measured[1] + sum(map(len, self._rows))
+        return Dimension.exact(min(rows, max_available_height))
+
+    def write_to_screen(
+        self,
+        screen: Screen,
+        mouse_handlers: MouseHandlers,
+        write_position: WritePosition,
+        parent_style: str,
+        erase_bg: bool,
+        z_index: int | None,
+    ) -> None:
+        column, row = write_position.xpos, write_position.ypos
+        width, height = write_position.width, write_position.height
+        self.preferred_height(width, height)
+        assert self._measured is not None
+        above, below = self._rows
+        below = below[: height - 1]
+        body = min(self._measured[1], height - len(below))
+        above = above[max(0, len(above) + body + len(below) - height) :]
+        _draw(screen, above, column, row, width)
+        row += len(above)
+        position = WritePosition(column, row, width, body)
+        self._body.write_to_screen(
+            screen, mouse_handlers, position, parent_style, erase_bg, z_index
+        )
+        _draw(screen, below, column, row + body, width)
+
+    def get_children(self) -> list[Container]:
+        return [self._body]
+
+
+def _draw(screen: Screen, rows: Sequence[Fragments], column: int, first: int, width: int) -> None:
+    for y, row in enumerate(rows, first):
+        cells, x, end = screen.data_buffer[y], column, column + width
+        for style, text, *_ in row:
+            for character in text:
+                cell = _cell(character, style)
+                if x + cell.width > end:
+                    break
+                if cell.width:
+                    cells[x] = cell
+                    # What a wide one covers.
+                    cells.update(dict.fromkeys(range(x + 1, x + cell.width), _cell("", "")))
+                elif x > column:
+                    last = x - 1 if cells[x - 1].char else x - 2
+                    cells[last] = _cell(cells[last].char + cell.char, cells[last].style)
+                x += cell.width
+        screen.width = max(screen.width, x)
+    screen.height = max(screen.height, first + len(rows))
+
+
+def live_rows(surface: Surface) -> list[Fragments]:
+    """What stands above the composer: it may still change."""
+    screen, outbox = surface.screen, surface.outbox
+    rows: list[Fragments] = []
+    if surface.loaded is not None:
+        most = max(_LEAST_ROWS, screen.height - _OTHER_ROWS)
+        rows += surface.loaded.live(screen.width, most)
+    if working := surface.status.working(screen.width):
+        rows += [[], working]
+    for submissions, heading in (
+        (outbox.waiting, _WAITING),
+        (outbox.steered, _STEERED),
+        (outbox.queue, _QUEUED),
+    ):
+        if submissions:
+            rows.append([("class:quiet", surface.keymap.named(heading))])
+        for each in submissions:
+            text = fit(
+                printable((each.shown or each.text).splitlines()[0]), screen.width - _BESIDE_TEXT
+            )
+            rows.append([("class:quiet", f"  {PROMPT} {text}")])
+    return [*rows, []]
+
+
+def rows_below(surface: Surface) -> list[Fragments]:
+    """What is offered for the word that is written, and the status."""
+    screen, completion = surface.screen, surface.composer.completion
+    rows: list[Fragments] = []
+    if completion.is_shown and surface.panels.top is None:
+        rows += completion.rows(screen.width, screen.height)
+    return [*rows, *[[]] * status_gap(screen.height), _status(surface)]
+
+
+def _status(surface: Surface) -> Fragments:
+    columns = surface.screen.width
+    if hint := surface.panels.hint or surface.hints.text:
+        return [("class:quiet", INDENT + fit(hint, columns - len(INDENT)))]
+    mode = f"{name} " if (name := surface.composer.vi_mode) else ""
+    line = surface.status.line(columns - len(mode))
+    return [("class:accent", mode), *line]
