@@ -25,7 +25,7 @@ from codex_py.frontends.tui.theme import Theme, background_of
 T = TypeVar("T")
 
 _DRAIN_S = 1.0
-_FRAME_S = 0.05
+_FRAME_S = 0.066
 """Between two frames for what the session does; what is typed is shown at once."""
 _MAX_BACKLOG = 32 * 1024
 """Bytes. A terminal that has read less waits for its next frame until it has caught up."""
