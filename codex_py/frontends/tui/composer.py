@@ -13,8 +13,9 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.vi_state import InputMode
 
 from codex_py.config.config import Config
-from codex_py.frontends.tui.compose.attachments import Attachments, Display, image_paths, is_long
+from codex_py.frontends.tui.compose.attachments import Attachments, image_paths, is_long
 from codex_py.frontends.tui.compose.completion import Completion, Source
+from codex_py.frontends.tui.compose.display import Display
 from codex_py.frontends.tui.compose.prompt_history import PromptHistory
 from codex_py.frontends.tui.first_frame import INDENT, PLACEHOLDER
 from codex_py.frontends.tui.fitting import Fragments

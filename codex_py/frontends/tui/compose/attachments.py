@@ -2,7 +2,7 @@
 
 In a text that is being written, each paste and each image is one character. So they are moved over, deleted and brought
 back as one, whatever keys do it. `expand` gives the text for the model, and `shown` the label of such a character on
-the screen, where `Display` puts it.
+the screen.
 """
 
 import errno
@@ -10,34 +10,22 @@ import re
 import shlex
 import subprocess
 import tempfile
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
-from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
-from prompt_toolkit.layout.utils import explode_text_fragments
-
 from codex_py.errors import CodexError
 from codex_py.filesystem.reading import read_whole
-from codex_py.frontends.tui.first_frame import INDENT
-from codex_py.frontends.tui.fitting import Fragments, fit
 from codex_py.programs import Programs
 from codex_py.protocol.messages import MAX_IMAGE_BYTES
-from codex_py.streams.terminal import printable
 
 _FIRST, _LAST = 0x100000, 0x10FFFD
 """A plane of Unicode for private use, that no keyboard writes."""
 _MARK = re.compile(f"[{chr(_FIRST)}-{chr(_LAST)}]")
 _LABEL = re.compile(r"\[Image #(\d+)\]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# prompt-toolkit shows the other control characters itself, as `^[`.
-_SPECIAL = re.compile(
-    "[\t\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U00100000-\U0010ffff]"
-)
-
 _FOLDED_LINES = 25
 _FOLDED_CHARACTERS = 2_000
 _EDITORS: Final = ("sensible-editor", "nano", "vim", "vi", "emacs")
@@ -132,48 +120,6 @@ class Attachments:
     def _find(self, character: str) -> str | Path | None:
         place = ord(character) - _FIRST
         return self._kept[place] if 0 <= place < len(self._kept) else None
-
-
-class Display(Processor):
-    """Shows the labels of attachments, and the placeholder where there is no text."""
-
-    def __init__(self, attachments: Attachments, placeholder: str) -> None:
-        self._attachments = attachments
-        self._placeholder = placeholder
-
-    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
-        document, fragments = transformation_input.document, transformation_input.fragments
-        if not document.text:
-            room = transformation_input.width - len(INDENT) - 1
-            hint = fit(self._placeholder, max(1, room))
-            return Transformation([*fragments, ("class:quiet", hint)])
-        line = document.lines[transformation_input.lineno]
-        if _SPECIAL.search(line) is None:
-            return Transformation(fragments)
-        start = document.translate_row_col_to_index(transformation_input.lineno, 0)
-        shown: Fragments = []
-        places = [0]
-        for place, fragment in enumerate(explode_text_fragments(fragments)):
-            style, character = fragment[0], fragment[1]
-            before = document.text[: start + place]
-            label = self._attachments.shown(character, before)
-            if label is not None:
-                style += " class:accent"
-            text = label or _plain(character)
-            shown.append((style, text))
-            places.append(places[-1] + len(text))
-        last = len(places) - 1
-        return Transformation(
-            shown,
-            lambda place: places[min(place, last)] + max(0, place - last),
-            lambda column: min(bisect_right(places, column) - 1, last),
-        )
-
-
-def _plain(character: str) -> str:
-    if character == "\t":
-        return "    "
-    return printable(character) if _SPECIAL.match(character) else character
 
 
 def image_paths(pasted: str, cwd: Path) -> list[Path]:

@@ -1,0 +1,98 @@
+"""How the composer shows a line: labels for attachments, rows that end between words, a placeholder for nothing."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
+from prompt_toolkit.layout.utils import explode_text_fragments
+from prompt_toolkit.utils import get_cwidth
+
+from codex_py.frontends.tui.compose.attachments import Attachments
+from codex_py.frontends.tui.first_frame import INDENT
+from codex_py.frontends.tui.fitting import Fragments, fit
+from codex_py.streams.terminal import printable
+
+# prompt-toolkit shows the other control characters itself, as `^[`.
+_SPECIAL = re.compile(
+    "[\t\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U00100000-\U0010ffff]"
+)
+_LONGEST = 4_000
+"""Characters of a line whose rows end between words: each frame breaks it anew."""
+
+
+class Display(Processor):
+    def __init__(self, attachments: Attachments, placeholder: str) -> None:
+        self._attachments = attachments
+        self._placeholder = placeholder
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        document, fragments = transformation_input.document, transformation_input.fragments
+        # Before each row stand the sign of the prompt or as many blanks.
+        room = transformation_input.width - len(INDENT)
+        if not document.text:
+            hint = fit(self._placeholder, max(1, room - 1))
+            return Transformation([*fragments, ("class:quiet", hint)])
+        line = document.lines[transformation_input.lineno]
+        is_special = _SPECIAL.search(line) is not None
+        if not is_special and (len(line) > _LONGEST or get_cwidth(line) <= room):
+            return Transformation(fragments)
+        start = document.translate_row_col_to_index(transformation_input.lineno, 0)
+        units: Fragments = [
+            self._unit(style, character, document.text[: start + n])
+            if is_special
+            else (style, character)
+            for n, (style, character, *_) in enumerate(explode_text_fragments(fragments))
+        ]
+        shown, places = _between_words(units, room)
+        last = len(places) - 1
+        return Transformation(
+            shown,
+            lambda place: places[min(place, last)] + max(0, place - last),
+            lambda column: min(max(0, bisect_right(places, column) - 1), last),
+        )
+
+    def _unit(self, style: str, character: str, before: str) -> tuple[str, str]:
+        """What is shown for a character, with its style."""
+        label = self._attachments.shown(character, before)
+        if label is not None:
+            return f"{style} class:accent", label
+        if character == "\t":
+            return style, "    "
+        return style, printable(character) if _SPECIAL.match(character) else character
+
+
+def _between_words(units: Fragments, room: int) -> tuple[Fragments, list[int]]:
+    """Fill rows of so many columns with blanks, where a word has to begin the next one; blanks that do not fit are
+    hidden. The text that is to be shown, and where each unit and the end of the line are in it.
+    """
+    sizes = [get_cwidth(text) for _, text, *_ in units]
+    words = _words([text for _, text, *_ in units], sizes)
+    shown: Fragments = []
+    places = [0]
+    column = 0
+    for (style, text, *_), size, word in zip(units, sizes, words, strict=True):
+        if text == " " and column == room:
+            text, size = "", 0
+        elif column + word > room >= word:
+            shown.append(("", " " * (room - column)))
+            places[-1] += room - column
+            column = 0
+        elif column + size > room:
+            column = 0
+        shown.append((style, text))
+        places.append(places[-1] + len(text))
+        column += size
+    return shown, places
+
+
+def _words(texts: Sequence[str], sizes: Sequence[int]) -> list[int]:
+    """The columns of the word that each unit begins; 0 within a word. Wide characters and labels are words."""
+    words: list[int] = []
+    word = 0
+    for n in reversed(range(len(texts))):
+        begins = n == 0 or sizes[n] > 1 or sizes[n - 1] > 1 or texts[n - 1] == " "
+        word = 0 if texts[n] == " " else word + sizes[n]
+        words.append(word if begins else 0)
+        word = 0 if begins else word
+    return words[::-1]
