@@ -1,6 +1,5 @@
 """Finds the folder that a session works in: a new git worktree (`--worktree`), or that of a resumed session. LIGHT."""
 
-import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -57,11 +56,13 @@ async def enter_worktree(
     name = arguments.worktree
     if name is None and not config.cwd.is_relative_to(worktrees_folder(config.home)):
         return None
+    from asyncio import to_thread  # 24 ms: the first frame needs none
+
     from codex_py.app.worktrees import worktree  # 22 ms
 
     if name is None:
         find = partial(worktree.find_worktree, config.cwd, config.home, environment)
-        tree = await asyncio.to_thread(find)
+        tree = await to_thread(find)
         if tree is not None:
             stack.enter_context(worktree.working_in(tree))
         return tree
