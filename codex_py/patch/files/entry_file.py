@@ -1,6 +1,6 @@
 """Write an entry of the journal to one file, so that keeping it costs a single write, and read it.
 
-    codex-py-journal 2 HEADER_BYTES HEADER_CRC CONTENTS_BYTES CONTENTS_CRC STORED_BYTES
+    codex-py-journal 3 HEADER_BYTES HEADER_CRC CONTENTS_BYTES CONTENTS_CRC STORED_BYTES
     the header: one JSON object, without line breaks
     the contents of all changes, old before new, one after the other
 
@@ -18,18 +18,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from codex_py.patch.files.change import Backup, Entry, FileChange, State, TurnOfEntry
-from codex_py.patch.files.handles import Status, join, read_file, split
+from codex_py.patch.files.handles import Status, read_file, split
 
 _MAGIC = b"codex-py-journal"
-_VERSION = 2
+_VERSION = 3
 _MAX_FIRST_LINE = 200
-_OF_ENTRY = ("cwd", "time", "undoes", "made", "modes", "obsolete")
-_OF_CHANGE = (
-    *("path", "mode", "temporary", "folder", "name", "before", "owner"),
-    *("exists", "is_link", "kept", "aside"),
-)
+_OF_ENTRY = ("cwd", "time", "undoes", "also_undoes", "made", "modes", "obsolete")
+_OF_CHANGE = ("path", "location", "before", "mode", "owner", "temporary", "aside")
 """Attributes that a header has by their names."""
-_TUPLES_OF_TURN = ("patches", "unkept", "unsure", "of_others", "switched")
 
 
 class DamagedEntry(Exception):
@@ -44,12 +40,8 @@ def encoded(entry: Entry) -> list[bytes]:
         changes.append(_header_of(change))
         contents += [data for data in _contents(change) if data is not None]
     fields = {name: getattr(entry, name) for name in _OF_ENTRY}
-    # Only where needed, so that earlier versions of the program can read the others.
-    if entry.also_undoes:
-        fields["also_undoes"] = entry.also_undoes
-    if entry.turn is not None:
-        fields["turn"] = entry.turn._asdict()
-    header = json.dumps({**fields, "changes": changes}, separators=(",", ":")).encode()
+    fields |= {"turn": entry.turn and entry.turn._asdict(), "changes": changes}
+    header = json.dumps(fields, separators=(",", ":")).encode()
     crc, size = 0, sum(map(len, contents))
     for data in contents:
         crc = zlib.crc32(data, crc)
@@ -127,9 +119,10 @@ def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
         changes.append(change)
     if _stored_bytes(changes) != stored:
         raise ValueError("its first line is damaged")
-    if (turn := values.pop("turn", None)) is not None:
-        turn |= {name: tuple(turn.get(name, ())) for name in _TUPLES_OF_TURN}
-        values["turn"] = TurnOfEntry(**turn)
+    if (turn := values["turn"]) is not None:
+        # JSON has no tuples.
+        lists = [name for name, value in turn.items() if type(value) is list]
+        values["turn"] = TurnOfEntry(**turn | {name: tuple(turn[name]) for name in lists})
     return Entry(changes=changes, **values)
 
 
@@ -143,32 +136,29 @@ def _contents(change: FileChange) -> tuple[bytes | None, bytes | None]:
 
 def _header_of(change: FileChange) -> dict[str, Any]:
     header: dict[str, Any] = {name: getattr(change, name) for name in _OF_CHANGE}
-    header["in_journal"] = change.backup is Backup.STORE
-    header["in_place"] = change.backup is Backup.IN_PLACE
     old, new = _contents(change)
-    header["old_size"] = None if old is None else len(old)
-    header["new_size"] = None if new is None else len(new)
+    header |= {
+        "fate": change.fate if change.exists else "removed",
+        "backup": change.backup.name,
+        "old_size": None if old is None else len(old),
+        "new_size": None if new is None else len(new),
+        "digest": None if change.kept or change.written is None else digest(change.written),
+    }
+    # The journal may be moved.
     if change.backup is Backup.STORE and change.aside is not None:
         header["aside"] = split(change.aside)[1]
-    if not change.kept and change.written is not None:
-        header["digest"] = digest(change.written)
     return header
 
 
 def _read_change(header: dict[str, Any], store: str) -> FileChange:
     before, owner, aside = header["before"], header["owner"], header["aside"]
-    written = "link" if header["is_link"] else "file"
-    backups = {"in_journal": Backup.STORE, "in_place": Backup.IN_PLACE}
-    backup = next((backup for name, backup in backups.items() if header[name]), Backup.RECORD)
-    location = join(header["folder"], header["name"])
-    change = FileChange(header["path"], location, before and Status(*before))
+    change = FileChange(header["path"], header["location"], before and Status(*before))
     change.mode, change.temporary = header["mode"], header["temporary"]
+    change.fate, change.digest = header["fate"], header["digest"]
     change.owner = owner and (owner[0], owner[1])
-    change.fate = written if header["exists"] else "removed"
-    change.backup = backup if header["kept"] else Backup.NONE
-    # An absolute path stays what it is; the journal may have been moved.
+    change.backup = Backup[header["backup"]]
+    # An absolute path stays what it is.
     change.aside = aside and os.path.join(store, aside)  # noqa: PTH118
-    change.digest = header.get("digest")
     return change
 
 
