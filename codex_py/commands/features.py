@@ -1,4 +1,4 @@
-"""`codex-py features`: the table of Codex 0.169, and the switches in `config.toml`."""
+"""`codex-py features`: the table of Codex 0.171, and the switches in `config.toml`."""
 
 import re
 from collections.abc import Mapping, Sequence

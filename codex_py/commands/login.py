@@ -1,5 +1,5 @@
 """`codex-py login` with an API key, `login status` and `logout`: the words, the streams and the exit codes of Codex
-0.169."""
+0.171."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -25,7 +25,7 @@ from codex_py.protocol.frozen import frozen
 
 _FILE: Final = "hooks.json"
 _OVERRIDES: Final = Path("/<session-flags>/config.toml")
-"""Stands for `-c`, as in the `[hooks.state]` of Codex 0.169."""
+"""Stands for `-c`, as in the `[hooks.state]` of Codex 0.171."""
 _DOCUMENT: Final[Table] = {
     "description": "any",
     "hooks": {**HOOKS, "*": "any"},
@@ -84,7 +84,7 @@ def has_hooks(config: Config) -> bool:
 
 
 def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookFile]:
-    """The files that may define hooks, the weakest layer first, as Codex 0.169 orders them.
+    """The files that may define hooks, the weakest layer first, as Codex 0.171 orders them.
 
     Those of a project only if it is trusted, as they were when that was checked. Settings of Claude Code have no
     such check: their hooks are trusted one by one alone.

@@ -1,7 +1,7 @@
 """Finds the hooks of a session, and whether the user trusts each; `config.hook_files.has_hooks` is the cheap question.
 
 A hook is a program of the user's, or a tool of an MCP server, that is run at an event of a session. Files, defaults
-and warnings are those of Codex 0.169; so is `[hooks.state."KEY"]` of `config.toml`, where the trust is kept, byte for
+and warnings are those of Codex 0.171; so is `[hooks.state."KEY"]` of `config.toml`, where the trust is kept, byte for
 byte.
 """
 

@@ -1,7 +1,7 @@
 """Finds the agent roles that a session can give its children: files of the user and of a trusted project, tables of the
 configuration, and the built-in ones. LIGHT.
 
-Source of the tables: Codex 0.169.
+Source of the tables: Codex 0.171.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Finds skills: folders with a `SKILL.md` that explains how to do something. LIGHT.
 
-The format is that of https://agentskills.io, read as leniently as Codex 0.169 does.
+The format is that of https://agentskills.io, read as leniently as Codex 0.171 does.
 """
 
 import os

@@ -1,6 +1,6 @@
 """The tools for subagents: how a model calls them, and what is shown of a call.
 
-Source of names, arguments, outputs, texts and items: the tools of Codex 0.169 (`multi_agent_v1`).
+Source of names, arguments, outputs, texts and items: the tools of Codex 0.171 (`multi_agent_v1`).
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`request_user_input`: the model asks the user. Source of the format and the texts: Codex 0.169."""
+"""`request_user_input`: the model asks the user. Source of the format and the texts: Codex 0.171."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`login` and `logout`, compared with Codex 0.169: the same file, words and exit codes."""
+"""`login` and `logout`, compared with Codex 0.171: the same file, words and exit codes."""
 
 import json
 import os

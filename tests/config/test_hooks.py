@@ -1,4 +1,4 @@
-"""Where hooks come from, and which of them the user trusts. Keys, hashes and warnings are those of Codex 0.169."""
+"""Where hooks come from, and which of them the user trusts. Keys, hashes and warnings are those of Codex 0.171."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`archive`, `unarchive` and `delete`, with the messages and exit codes of Codex 0.169."""
+"""`archive`, `unarchive` and `delete`, with the messages and exit codes of Codex 0.171."""
 
 import json
 import os

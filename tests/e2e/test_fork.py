@@ -1,4 +1,4 @@
-"""`exec fork`, as Codex 0.169 does it."""
+"""`exec fork`, as Codex 0.171 does it."""
 
 import json
 import os

@@ -87,7 +87,7 @@ def test_without_a_file_the_turn_goes_on(place: Workplace) -> None:
     with ScriptedServer([ASKS, DONE]) as server:
         outcome = place.run(server, "go")
     assert (outcome.code, outcome.messages) == (0, ["Done."])
-    # As the Codex program answers, 0.169.
+    # As the Codex program answers, 0.171.
     assert output(server) == "request_user_input is unavailable in Default mode"
 
 

@@ -1,4 +1,4 @@
-"""Where patches are applied otherwise than by Codex 0.169, on purpose: both behaviours, side by side.
+"""Where patches are applied otherwise than by Codex 0.171, on purpose: both behaviours, side by side.
 
 What is said of Codex is checked where `CODEX_BINARY` names its program.
 """

@@ -1,7 +1,7 @@
 """Skills: the model is told of them, gets the text of those that a prompt names, and keeps it through a compaction.
 LIGHT.
 
-The messages are those of Codex 0.169, the rules in `instructions/skills.md` our own.
+The messages are those of Codex 0.171, the rules in `instructions/skills.md` our own.
 """
 
 import re
@@ -144,7 +144,7 @@ class SessionSkills:
 def skill_list(
     skills: Sequence[Skill], max_tokens: int | None, window: int, warn: Callable[[str], None]
 ) -> str | None:
-    """The list for the model, in the form of Codex 0.169; None if there are no skills. `warn` is told what did not fit.
+    """The list for the model, in the form of Codex 0.171; None if there are no skills. `warn` is told what did not fit.
 
     Args:
         max_tokens: for all lines of skills; None: 2 % of the context window, which is `window` tokens.

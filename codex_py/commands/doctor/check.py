@@ -1,4 +1,4 @@
-"""A check, and its report in the terms of `codex doctor` 0.169."""
+"""A check, and its report in the terms of `codex doctor` 0.171."""
 
 import time
 from collections.abc import Callable, Mapping

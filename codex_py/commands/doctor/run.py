@@ -1,4 +1,4 @@
-"""`codex-py doctor`: checks the setup and says what to do. The JSON has the shape of Codex 0.169."""
+"""`codex-py doctor`: checks the setup and says what to do. The JSON has the shape of Codex 0.171."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""The events of a turn as the notifications of Codex 0.169, live and read back."""
+"""The events of a turn as the notifications of Codex 0.171, live and read back."""
 
 import time
 from collections.abc import Iterator

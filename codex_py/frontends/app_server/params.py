@@ -1,4 +1,4 @@
-"""The params of the methods that are served, with the names of Codex 0.169.
+"""The params of the methods that are served, with the names of Codex 0.171.
 
 What a client asks for and is not served is refused: it may be what protects. Null and empty values ask for nothing.
 """

@@ -1,6 +1,6 @@
 """`codex-py app-server`: the protocol of Codex's app server, over standard input and output.
 
-Source: the app server of Codex 0.169, its schemas (`generate-json-schema`), and the Python SDK of Codex.
+Source: the app server of Codex 0.171, its schemas (`generate-json-schema`), and the Python SDK of Codex.
 """
 
 import json

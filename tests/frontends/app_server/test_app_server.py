@@ -1,4 +1,4 @@
-"""The server as a client sees it. Shapes and words are those of `codex app-server` 0.169, where they are the same."""
+"""The server as a client sees it. Shapes and words are those of `codex app-server` 0.171, where they are the same."""
 
 import base64
 import json

@@ -205,7 +205,7 @@ def _as_text(value: Any) -> str:
 
 
 def _input(thread: Thread, event: str) -> dict[str, Any]:
-    """The common fields of Codex 0.169."""
+    """The common fields of Codex 0.171."""
     settings, parent, turn, file = thread.settings, thread.parent, thread.turn, thread.session_file
     is_never = settings.approval_policy is ApprovalPolicy.NEVER
     mode = "bypassPermissions" if is_never else "default"
