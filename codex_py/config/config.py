@@ -257,7 +257,7 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
     if profile is not None and profile.decides:
         configured = profile.policy(workspace)
     denied = requirements.files
-    files = file_rules(layers, profile, workspace).denying(denied.denied, denied.globs)
+    files = file_rules(layers, profile, workspace).denying(denied)
     accepts = "permissions.filesystem" in accepted_lacks(layers) and not denied.denies
     return Config(
         home=layers.home,

@@ -174,7 +174,7 @@ def file_rules(
         # A project may choose and change profiles, but opens nothing that its user denies.
         _, of_user = chosen_permissions(own)
         denied = NO_RULES if of_user is None else of_user.rules(workspace)
-        files = files.denying(denied.denied, denied.globs)
+        files = files.denying(denied)
     return files if root is None or main is None else files.copied(main, root)
 
 

@@ -101,7 +101,7 @@ class Requirements:
         policy = self._with_domains(policy)
         return replace(
             policy,
-            files=policy.files.denying(self.files.denied, self.files.globs),
+            files=policy.files.denying(self.files),
             is_final=policy.is_final or _FULL not in self.modes,
         )
 

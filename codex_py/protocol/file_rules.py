@@ -1,6 +1,5 @@
 """The files that a session may read and write, as permission profiles and other settings say. LIGHT."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -49,11 +48,9 @@ class FileRules:
         depth = other.scan_depth if self.scan_depth is None else self.scan_depth
         return replace(self, entries=tuple(entries.items()), globs=globs, scan_depth=depth)
 
-    def denying(
-        self, paths: Iterable[Path] = (), globs: Iterable[tuple[Path, str]] = ()
-    ) -> "FileRules":
-        """Deny more. Nothing of `paths` stays open, as another entry might have it."""
-        closed = dict.fromkeys(paths)
+    def denying(self, other: "FileRules") -> "FileRules":
+        """Deny what the other denies. Nothing of its paths stays open, as another entry might have it."""
+        closed = dict.fromkeys(other.denied)
         kept = [
             entry
             for entry in self.entries
@@ -62,7 +59,7 @@ class FileRules:
         return replace(
             self,
             entries=(*kept, *dict.fromkeys(closed, "deny").items()),
-            globs=tuple(dict.fromkeys((*self.globs, *globs))),
+            globs=tuple(dict.fromkeys((*self.globs, *other.globs))),
         )
 
     def copied(self, source: Path, target: Path) -> "FileRules":
