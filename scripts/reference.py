@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final, Literal, Union, get_args, get_origin, g
 from codex_py.cli.commands import COMMANDS, help_text
 from codex_py.config import tables
 from codex_py.config.keymap import ALIASES, KEY
+from codex_py.config.requirements import known_keys
 from codex_py.config.schema import KEYS
 from codex_py.config.tables import PLAIN, AnyOf, Kind, Setting, Table
 from codex_py.protocol import events
@@ -168,11 +169,16 @@ def _value_schema(hint: Any, definitions: dict[str, Any], shown: Any = True) -> 
 
 
 def configuration_page() -> str:
-    """The table of all keys that have an effect."""
+    """The tables of all keys that have an effect."""
     rows = [
         f"| `{name}` | {_kind_text(setting.kind)} | {_default_text(setting)} | {setting.about}"
         f"{'' if setting.project else ' Not in a project.'} |"
         for name, setting in keys()
+    ]
+    required = [
+        f"| `{name}` | {_kind_text(setting.kind)} | {setting.about} |"
+        for name, setting in keys(known_keys())
+        if not name.startswith("permissions.*.")
     ]
     return "\n".join(
         (
@@ -187,6 +193,15 @@ def configuration_page() -> str:
             "| key | value | default | |",
             "|---|---|---|---|",
             *rows,
+            "",
+            "## `requirements.toml`",
+            "",
+            "What an [administrator](configuration.md#for-administrators) may require, above all of these. The keys of"
+            " `permissions.*` are those above.",
+            "",
+            "| key | value | |",
+            "|---|---|---|",
+            *required,
             "",
         )
     )

@@ -21,7 +21,7 @@ from codex_py.config.permission_profiles import (
     chosen_profile,
     denial_rules,
 )
-from codex_py.config.schema import HOOKS, TABLES
+from codex_py.config.schema import HOOKS, TABLES, read_tables
 from codex_py.config.tables import HOOK_EVENTS, Table, feature_names
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode, SandboxPolicy
@@ -33,40 +33,6 @@ from codex_py.protocol.settings import Choices
 _FULL: Final = "danger-full-access"
 _REVIEWERS: Final = ("auto_review", "guardian_subagent")
 """Two names of one."""
-_NETWORK: Final = TABLES["permissions.*.network"]
-_KEYS: Final[Table] = {
-    "allowed_sandbox_modes": [get_args(SandboxMode)],
-    "allowed_approval_policies": [tuple(ApprovalPolicy)],
-    "allowed_web_search_modes": [("disabled", "cached", "indexed", "live")],
-    "allowed_approvals_reviewers": [("user", *_REVIEWERS)],
-    "allowed_permission_profiles": {"*": "boolean"},
-    "default_permissions": "string",
-    "permissions": {"filesystem": {"deny_read": ["string"]}, "*": TABLES["permissions.*"]},
-    "rules": {
-        "prefix_rules": [
-            {
-                "pattern": [{"token": "string", "any_of": ["string"]}],
-                "decision": ("prompt", "forbidden"),
-                "justification": "string",
-            }
-        ]
-    },
-    "mcp_servers": {"*": {"identity": {"command": "string", "url": "string"}}},
-    "features": {"*": "boolean"},
-    "allow_managed_hooks_only": "boolean",
-    "hooks": {
-        **HOOKS,
-        # Where the administrator keeps the programs; nothing follows from them, as in Codex.
-        **dict.fromkeys(("managed_dir", "windows_managed_dir"), "string"),
-    },
-    "experimental_network": {
-        **{key: _NETWORK[key] for key in ("enabled", "domains", "allow_local_binding")},
-        "managed_allowed_domains_only": "boolean",
-    },
-    "additional_developer_instructions": "string",
-    "enforce_residency": ("us",),
-    "guardian_policy_config": "string",
-}
 
 
 @frozen(kw_only=True)
@@ -144,6 +110,14 @@ class Requirements:
                     f"MCP server `{name}` is disabled by requirements (set by {self.file.path})."
                 )
         return found, tuple(notes)
+
+
+def known_keys() -> Table:
+    """The keys of the file, which has profiles and hooks as `config.toml` has them."""
+    tables = read_tables("requirement_keys.txt", {})
+    tables["permissions"]["*"] = TABLES["permissions.*"]
+    tables["hooks"] |= HOOKS
+    return tables[""]
 
 
 def required(layers: Layers) -> tuple[Layers, Requirements]:
@@ -390,7 +364,7 @@ def _in_homes(entries: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check(file: Layer) -> None:
     """Raise a `ConfigError` for the first mistake in the file."""
-    for problem in problems(file.values, _KEYS):
+    for problem in problems(file.values, known_keys()):
         raise _mistake(file, problem.key, problem.text)
     for name, server in file.values.get("mcp_servers", {}).items():
         if not server.get("identity"):

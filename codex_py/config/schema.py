@@ -7,7 +7,7 @@ reads it.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -22,9 +22,12 @@ _NAMES: Final = {
 """Of the keys whose `*` does not stand for any name: the names that it stands for."""
 
 
-def _read() -> dict[str, Table]:
+def read_tables(
+    file: str, names_of: Mapping[str, Callable[[], Collection[str]]]
+) -> dict[str, Table]:
+    """The tables of keys in a file of this folder, by their dotted keys. `names_of`: see `Setting.names`."""
     tables: dict[str, Table] = {"": {}}
-    text = Path(__file__).with_name("keys.txt").read_text(encoding="utf-8")
+    text = Path(__file__).with_name(file).read_text(encoding="utf-8")
     for line in text.splitlines():
         if line.startswith("#"):
             continue
@@ -41,11 +44,9 @@ def _read() -> dict[str, Table]:
                 json.loads(default[0]) if default else None,
                 not refused,
                 tuple(json.loads(effect[0].removeprefix(" but ") or "[]")) if effect else None,
-                _NAMES.get(first),
+                names_of.get(first),
                 *about,
             )
-    hooks = tables["hooks"]
-    hooks |= dict.fromkeys(HOOK_EVENTS, hooks.pop("EVENT"))
     return tables
 
 
@@ -79,15 +80,16 @@ def _kind(text: str) -> Kind:
         return [_kind(text[1:-1])]
     if " or " in text:
         return AnyOf(map(_kind, text.split(" or ")))
-    return tuple(text.split("/")) if "/" in text else text
+    return tuple(filter(None, text.split("/"))) if "/" in text else text
 
 
-TABLES: Final = _read()
+TABLES: Final = read_tables("keys.txt", _NAMES)
 """By their dotted keys: `model_providers.*`."""
 KEYS: Final = TABLES[""]
 """The file itself."""
-HOOKS: Final = {event: TABLES["hooks"][event] for event in HOOK_EVENTS}
+HOOKS: Final = dict.fromkeys(HOOK_EVENTS, TABLES["hooks"].pop("EVENT"))
 """The hooks of each event."""
+TABLES["hooks"] |= HOOKS
 
 
 def _defaults(table: Table, path: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:

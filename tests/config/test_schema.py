@@ -5,8 +5,9 @@ from typing import Any, get_args
 
 import pytest
 
-from codex_py.config.check import kind_of
+from codex_py.config.check import kind_of, member
 from codex_py.config.config import Config
+from codex_py.config.requirements import known_keys
 from codex_py.config.schema import DEFAULTS, TABLES
 from codex_py.config.tables import AnyOf, Kind
 from codex_py.protocol.approval import (
@@ -53,6 +54,17 @@ def test_the_table_has_the_policies_the_modes_and_the_limits_of_the_program():
         name: DEFAULTS.get(f"sandbox_limits.{name}") for name in TABLES["sandbox_limits"]
     }
     assert SandboxLimits(**limits) == DEFAULT_LIMITS
+
+
+def test_the_table_of_requirements_has_them_too():
+    allowed = {
+        "allowed_sandbox_modes": get_args(SandboxMode),
+        "allowed_approval_policies": tuple(ApprovalPolicy),
+        "allowed_web_search_modes": kind_of(("web_search",)),
+        "allowed_approvals_reviewers": kind_of(("approvals_reviewer",)),
+    }
+    table = known_keys()
+    assert {name: member(table, name) for name in allowed} == {k: [v] for k, v in allowed.items()}
 
 
 def _kinds(annotation: Any) -> list[Kind]:
