@@ -90,6 +90,16 @@ class Keymap:
         own = [name for name in _effective("approval") if name in self._own]
         return {actions()[n][0]: self.named(f"{{{n}}}") if self.keys(n) else "" for n in own}
 
+    def free(self, key: str) -> str:
+        """A key of ours that Codex has no name for; empty if the prompt has another action there."""
+        taken = (
+            each
+            for context in COMPOSING
+            for name in _effective(context)
+            for each in self.keys(name)
+        )
+        return "" if key.lower() in taken else key
+
     def named(self, text: str, *, all: bool = False) -> str:
         """The text with the key, or all keys, of the actions that stand in it in braces."""
 

@@ -201,12 +201,22 @@ def composer_keys(composer: Composer) -> KeyBindings:
     at_bottom = Condition(lambda: buffer.document.on_last_line) & ~offering
     writing = emacs_mode | vi_insert_mode
 
+    is_burst = False
+
+    def end_burst() -> None:
+        nonlocal is_burst
+        is_burst = False
+
     def enter(event: KeyPressEvent) -> None:
         # Characters behind it that came at the same time were not typed: a terminal that does not mark
-        # what is pasted sends it like this, and its first line alone should not go off.
+        # what is pasted sends it like this, and no line of it alone should go off, nor the last of a read.
+        nonlocal is_burst
         behind = event.key_processor.input_queue
-        if composer.folds_bursts and any(not isinstance(press.key, Keys) for press in behind):
+        is_burst = is_burst or any(not isinstance(press.key, Keys) for press in behind)
+        if composer.folds_bursts and is_burst:
             buffer.insert_text("\n")
+            # When the keys of this read are done, and before the next one.
+            asyncio.get_running_loop().call_soon(end_burst)
         else:
             composer.enter()
 

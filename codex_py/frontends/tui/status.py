@@ -83,6 +83,7 @@ class Status:
     """How many wait for their turn to be asked."""
     stop_key: str = "Esc"
     """The name of the key that interrupts."""
+    background_key: str = "ctrl-b"
     answer_key: str = "Tab"
     """The name of the key that shows a question."""
 
@@ -169,7 +170,8 @@ class Status:
         silent_s = int(time.monotonic() - self.heard_at)
         is_silent = not self.is_calling and silent_s >= _SILENT_S
         silence = f"nothing received for {duration(silent_s)}" * is_silent
-        away = "ctrl-b: background" * bool(self.is_calling and self.commands)
+        away = self.background_key and f"{self.background_key}: background"
+        away *= bool(self.is_calling and self.commands)
         facts = [age, self.known.get("turn-usage", ""), silence, away, stops]
         # The first that fits, else the last.
         for kept in (facts, [age, *facts[2:]], [age, silence or facts[-1]], [age, facts[-1]]):

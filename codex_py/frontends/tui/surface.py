@@ -200,6 +200,7 @@ class Surface:
             items=settings.get("status_line", ITEMS),
             title_items=settings.get("terminal_title", TITLE_ITEMS),
             stop_key=(*self.keymap.keys("chat.interrupt_turn"), "ctrl-c")[0].title(),
+            background_key=self.keymap.free("ctrl-b"),
             answer_key=self.keymap.named("{composer.queue}"),
             hint=self.keymap.named(BEGINNING.replace("?", "{composer.toggle_shortcuts}")),
         )
@@ -218,6 +219,7 @@ class Surface:
             ),
             changed=self.screen.changed,
         )
+        self.composer.attachments.key = self.keymap.free("ctrl-o") and ", Ctrl-O"
         self.notify = notifications(settings, self.environment, self.screen)
         self.panels = Panels(self.screen, self.composer, self.status, self.notify)
         self.panels.named = self.keymap.named

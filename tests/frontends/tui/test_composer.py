@@ -110,6 +110,19 @@ def test_lines_that_come_all_at_once_are_taken_for_a_paste(start: Start) -> None
         assert prompts(server) == ["first\nsecond"]
 
 
+def test_no_piece_of_a_long_paste_that_is_not_marked_is_sent(start: Start) -> None:
+    # However it is read, some piece ends with a line.
+    lines = [f"line {n:04} of it" for n in range(640)]
+    with ScriptedServer([ANSWER]) as server:
+        program = begin(start, server)
+        program.type("".join(f"{line}\r" for line in lines))
+        program.wait_for(lines[-1])
+        program.settle(0.5)
+        assert server.requests == []
+        send(program)
+        assert prompts(server) == ["\n".join(lines)]
+
+
 def test_images_are_attached_by_the_paths_that_are_pasted(start: Start, place: Workplace) -> None:
     for name in ("a.png", "two words.png"):
         (place.cwd / name).write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(16))

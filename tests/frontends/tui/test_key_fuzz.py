@@ -83,6 +83,30 @@ NOISE = [
 ]
 
 
+OWN_KEYS = {
+    "composer.submit": '["enter", "ctrl-s", "leader s"]',
+    "composer.toggle_shortcuts": '"f1"',
+    "global.copy": '"ctrl-o"',
+    "global.open_transcript": '["f2", "leader t"]',
+    "list.move_down": '["down", "j"]',
+    "list.accept": '["enter", "ctrl-y"]',
+    "approval.approve": '"ctrl-e"',
+    "editor.move_line_end": '"alt-q"',
+    "editor.yank": '"f5"',
+    "pager.close": '"x"',
+    "vim_normal.start_delete_operator": '"y"',
+    "vim_normal.start_yank_operator": '"d"',
+    "vim_operator.delete_line": '["d", "y"]',
+    "vim_operator.yank_line": '"p"',
+    "vim_normal.jump_top": '"1 2"',
+}
+OWN_OPTIONS = [
+    part for name, keys in OWN_KEYS.items() for part in ("-c", f"tui.keymap.{name}={keys}")
+]
+VI = ["-c", "tui.vim_mode_default=true"]
+VI_KEYS = [*"iaAdwcpgfu0$", "\x18", "\x13", "\x1bOP"]
+
+
 class FickleModel:
     """A model that does something else each time, in an order of its own, until it is to be at peace."""
 
@@ -137,12 +161,14 @@ def open_question(program: PtyProgram, model: FickleModel) -> None:
 
 
 @contextmanager
-def fuzzed(start: Start, seed: int) -> Generator[tuple[PtyProgram, ScriptedServer, FickleModel]]:
+def fuzzed(
+    start: Start, seed: int, *more: str
+) -> Generator[tuple[PtyProgram, ScriptedServer, FickleModel]]:
     model = FickleModel(random.Random(seed))
     columns, rows = SIZES[seed % len(SIZES)]
     # Rewinding drops a part of the history.
     with ScriptedServer([model.answer] * ALL_KEYS, check_prefix=False) as server:
-        options = ("-a", "on-request", "-s", "read-only")
+        options = ("-a", "on-request", "-s", "read-only", *more)
         provider = {"request_max_retries": 1, "stream_max_retries": 1}
         program = start(
             server, *options, columns=columns, rows=rows, provider=provider, EDITOR="true"
@@ -162,9 +188,10 @@ def assert_answers(program: PtyProgram, model: FickleModel, *, drops: bool = Fal
         if program.title == "work" and not program.is_covered:
             break
     if drops:
-        # What is written may be the beginning of a command.
-        program.type("x")
-        program.press("c-c")
+        # What is written may be the beginning of a command, and vi may be in its normal mode.
+        for key in ("x", "c-c", "esc", "i", "x", "c-c"):
+            press(program, key)
+            program.read_for(0.3)
     program.type(f" {PING}")
     program.wait_for(PING)
     program.press("enter")
@@ -213,8 +240,9 @@ def test_a_typed_word_is_neither_lost_nor_taken_for_an_answer(
 @pytest.mark.parametrize("seed", sample(SEEDS))
 def test_no_key_ends_or_blocks_the_terminal(start: Start, seed: int) -> None:
     chance = random.Random(seed)
-    keys = [*EDITING, *PANELS, *NOISE, *FIRST_LETTERS]
-    with fuzzed(start, seed) as (program, _, model):
+    keys = [*EDITING, *PANELS, *NOISE, *FIRST_LETTERS, *VI_KEYS]
+    options = [[], OWN_OPTIONS, VI, [*VI, *OWN_OPTIONS]][seed % 4]
+    with fuzzed(start, seed, *options) as (program, _, model):
         program.wait_until(lambda: b"\x1b[?2026h" in program.raw)
         for number in range(ALL_KEYS):
             kind = chance.random()

@@ -77,6 +77,24 @@ def test_keys_without_an_action_are_typed_and_question_mark_names_those_that_hol
         _draft(program, "a?bc")
 
 
+def test_a_key_that_has_no_name_in_codex_is_not_named_where_the_keymap_takes_it(
+    start: Start,
+) -> None:
+    own = _keymap(global__copy='"ctrl-o"', editor__move_left='["left", "ctrl-b"]')
+    call = ev_function_call("call_1", "exec_command", {"cmd": "sleep 417"})
+    with ScriptedServer([[*call, ev_completed()], ANSWER]) as server:
+        program = start(server, *own, "-s", "danger-full-access", "Begin.", rows=40)
+        program.wait_for("Running sleep 417")
+        program.wait_for("esc to interrupt")
+        assert "ctrl-b" not in program.text
+        program.paste("a line\n" * 40)
+        program.wait_for("[Pasted 40 lines]")
+        program.press("c-c")
+        program.type("?")
+        program.wait_for("show these keys")
+        assert "Ctrl-B" not in program.text
+
+
 def test_another_key_interrupts_and_esc_does_not(start: Start) -> None:
     with ScriptedServer([[ev_created(), Pause()]]) as server:
         program = start(server, *_keymap(chat__interrupt_turn='"f8"'), "Begin.")

@@ -96,8 +96,8 @@ async def _transcript(context: CommandContext, _: str) -> None:
 
 
 async def _keymap(context: CommandContext, _: str) -> None:
-    named = context.surface.keymap.named
-    rows = [(named(keys, all=True), told) for keys, told in SHORTCUTS]
+    keymap = context.surface.keymap
+    rows = [(keymap.named(k, all=True), told) for k, told in SHORTCUTS if keymap.free(k)]
     await context.overlays.show(table("Keys", rows))
 
 
@@ -141,7 +141,7 @@ PROGRAM = [
     Command("goal", "go on until a goal is reached", _goal, argument="[GOAL|pause|clear]"),
     Command("help", "list the commands", _help),
     Command("keymap", "list the keys ({composer.toggle_shortcuts})", _keymap),
-    Command("pasted", "look at what was pasted into the prompt (Ctrl-O)", _pasted),
+    Command("pasted", "look at what was pasted into the prompt", _pasted),
     Command("quit", "leave", _quit, aliases=("exit",)),
 ]
 

@@ -53,6 +53,8 @@ def is_long(text: str) -> bool:
 class Attachments:
     def __init__(self) -> None:
         self._kept: list[str | Path] = []
+        self.key = ", Ctrl-O"
+        """What is said of the key that shows a paste."""
 
     def mark(self, kept: str | Path) -> str:
         """The character for a text, or for the image at an absolute path."""
@@ -76,7 +78,7 @@ class Attachments:
             case text:
                 lines = text.rstrip("\n").count("\n") + 1
                 size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
-                return f"[Pasted {size}, Ctrl-O]"
+                return f"[Pasted {size}{self.key}]"
 
     def pasted(self, text: str) -> list[str]:
         """The texts that it shows labels of."""
