@@ -56,13 +56,10 @@ async def enter_worktree(
     name = arguments.worktree
     if name is None and not config.cwd.is_relative_to(worktrees_folder(config.home)):
         return None
-    from asyncio import to_thread  # 24 ms: the first frame needs none
-
     from codex_py.app.worktrees import worktree  # 22 ms
 
     if name is None:
-        find = partial(worktree.find_worktree, config.cwd, config.home, environment)
-        tree = await to_thread(find)
+        tree = await worktree.worktree_around(config.cwd, config.home, environment)
         if tree is not None:
             stack.enter_context(worktree.working_in(tree))
         return tree

@@ -258,6 +258,13 @@ def new_worktree(
     return replace(tree, cwd=inner) if inner.is_dir() else tree
 
 
+async def worktree_around(
+    folder: Path, home: Path, environment: Mapping[str, str]
+) -> Worktree | None:
+    """As `find_worktree`, in a thread."""
+    return await asyncio.to_thread(find_worktree, folder, home, environment)
+
+
 def find_worktree(folder: Path, home: Path, environment: Mapping[str, str]) -> Worktree | None:
     """The worktree around a folder; None if there is none, or its repository does not know it.
 
