@@ -84,12 +84,6 @@ class Keymap:
         found = self._own.get(action, actions()[action])
         return [key for key in found if key != UNBOUND]
 
-    @property
-    def letters(self) -> Mapping[str, str]:
-        """The user's own keys for answers, as they are shown, by the letters of these."""
-        own = [name for name in _effective("approval") if name in self._own]
-        return {actions()[n][0]: self.named(f"{{{n}}}") if self.keys(n) else "" for n in own}
-
     def free(self, key: str) -> str:
         """A key of ours that Codex has no name for; empty if the prompt has another action there."""
         taken = (
@@ -105,7 +99,7 @@ class Keymap:
 
         def label(match: re.Match[str]) -> str:
             keys = self.keys(match[1])[: None if all else 1]
-            return ", ".join(key.title() if len(key) > 1 else key for key in keys) or "(no key)"
+            return ", ".join(key.title() if len(key) > 1 else key for key in keys) or "no key"
 
         return re.sub(r"\{([a-z]+\.[a-z_]+)\}", label, text)
 
@@ -176,6 +170,12 @@ def code(action: str) -> str:
 
 def _as_keys(names: Sequence[str]) -> KeyNames:
     return tuple(each if len(each) == 1 else Keys(each) for each in names)
+
+
+@cache
+def answers() -> Mapping[str, str]:
+    """The actions of questions, in braces, by the letters that do them by default."""
+    return {actions()[name][0]: f"{{{name}}}" for name in _effective("approval")}
 
 
 @cache

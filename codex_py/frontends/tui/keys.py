@@ -34,10 +34,7 @@ _TWICE_WITHIN_S: Final = 2.0
 SHORTCUTS: Final = (
     # Actions of `tui.keymap` stand for their keys.
     ("{composer.submit}", "send; into the running turn, if there is one"),
-    (
-        "{composer.queue}",
-        "complete; while the agent works, answer its question, else send when the turn is over",
-    ),
+    ("{composer.queue}", "complete; while the agent works, answer it, or send after the turn"),
     ("Shift-Tab", "switch to Plan mode or back"),
     ("{editor.insert_newline}", "begin a new line"),
     ("{chat.interrupt_turn}", "interrupt"),

@@ -30,6 +30,7 @@ from codex_py.frontends.tui.fitting import (
     wrapped,
 )
 from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
+from codex_py.frontends.tui.keymap import answers
 from codex_py.frontends.tui.menu import (
     Option,
     bind_arrows,
@@ -68,7 +69,6 @@ class Panel(Generic[T]):
         changed: is called when there is something new to draw.
         postpone: closes the panel; the text goes to the prompt.
         covers: it takes the whole screen.
-        letters: see `Panels.letters`.
         named: puts keys in place of the actions of a text.
         contexts: of `tui.keymap`, in which it reads keys.
     """
@@ -78,7 +78,6 @@ class Panel(Generic[T]):
     is_asked = False
     covers = False
     contexts: Sequence[str] = ("list",)
-    letters: Mapping[str, str] = {}
     named: Callable[[str], str]
     lasting: Set[str] = frozenset()
     container: AnyContainer
@@ -217,10 +216,8 @@ class Choice(Panel[T]):
         """One row each where there is little room, and then as many as there is room for."""
         indent = _MARGIN if self.by_letter else len("> ")
         width = max(1, columns - indent)
-        shown = (
-            self.letters if self.by_letter else dict.fromkeys((o.key for o in self._options), "")
-        )
-        options = [replace(o, key=shown.get(o.key, o.key)) for o in self._options]
+        named = {o.key: self.named(answers().get(o.key, o.key)) for o in self._options}
+        options = [replace(o, key=named[o.key] if self.by_letter else "") for o in self._options]
         text = [wrapped(row_of(o, n == self._selected), width) for n, o in enumerate(options)]
         if sum(map(len, text)) > room // 2:
             text = [[row_of(o, n == self._selected, width)] for n, o in enumerate(options)]

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -42,8 +42,6 @@ class Panels:
         self._typed_at = 0.0
         """When a key was last pressed, `time.monotonic()`."""
         self._answered_at = -_QUIET_S
-        self.letters: Mapping[str, str] = {}
-        """What is shown for letters that answer, where it is not themselves."""
 
     @property
     def top(self) -> AnyContainer | None:
@@ -90,8 +88,8 @@ class Panels:
         """
         if not panel.is_asked and self._composer.buffer.text:
             panel.refuse_letters()
-        panel.changed, panel.letters = self._screen.changed, self.letters
-        panel.postpone, panel.named = self._postpone, self.named
+        panel.changed, panel.named = self._screen.changed, self.named
+        panel.postpone = self._postpone
         self._open.append(panel)
         self._none_open.clear()
         self._focus()

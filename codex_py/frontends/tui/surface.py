@@ -226,7 +226,6 @@ class Surface:
         self.leaving = Leaving(self.screen.exit)
         if self.keymap.is_own:
             translate_keys(keyboard, self._translated)
-            self.panels.letters = self.keymap.letters
 
     def _translated(self, name: str, keys: KeyNames, data: str) -> tuple[KeyNames, str]:
         contexts = self.composer.contexts
