@@ -176,8 +176,10 @@ class Overlay(Panel[None]):
         if self._asked is not None:
             return [("bold", f"/{fit(self._asked, columns - 2)}")]
         # Without its remark, which may name keys that do something else here.
-        under_way = self._below(columns)[:1]
-        line: Fragments = [(each[0], f"{each[1].rstrip()} · ") for each in under_way]
+        line: Fragments = [(each[0], each[1].rstrip()) for each in self._below(columns)[:1]]
+        if line:
+            left = max(1, columns - len(_ONE_KEY) - len(" · "))
+            line = [*shortened(line, left), ("class:quiet", " · ")]
         room = columns - get_cwidth(fragment_list_to_text(line))
         lines = (self.named(keys + self._further) for keys in (_KEYS, _FEW_KEYS, _ONE_KEY))
         line += [("class:quiet", next((keys for keys in lines if len(keys) <= room), _ONE_KEY))]

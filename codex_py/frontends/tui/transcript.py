@@ -3,13 +3,17 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from rich.console import RenderableType
 from rich.rule import Rule
 
 from codex_py.frontends.tui.blocks import Block, Blocks
-from codex_py.frontends.tui.cells.command import background_cell, explored, explored_cell
+from codex_py.frontends.tui.cells.command import (
+    Look,
+    background_cell,
+    explored,
+    explored_cell,
+)
 from codex_py.frontends.tui.cells.item import (
     block_cell,
     denied_cell,
@@ -95,7 +99,10 @@ class Transcript:
         self._now = now
         self._is_empty = True
         self._answer = _Answer()
-        self._last: Literal["explored", "declined", "other"] = "other"
+        self._is_declined = False
+        """What was printed last is a call that was not allowed."""
+        self._looks: list[Look] = []
+        """Those of the commands that have ended and only looked around; another cell ends theirs."""
         self._reasoning = ""
         self._part = 0
         """Of the reasoning."""
@@ -134,6 +141,8 @@ class Transcript:
                 self._turn(event)
             case _:
                 return
+        if self._turn_began is None:
+            self._end_looks()
         self._redraw()
 
     @property
@@ -193,13 +202,20 @@ class Transcript:
             self._complete(item)
             if reason := _refusal(item):
                 self._deny("", reason)
+        self._end_looks()
         self._redraw()
 
     def print(self, cell: RenderableType, *, space: bool = True) -> None:
         """Show something for good, with an empty line before it if `space`."""
-        self._last = "other"
+        self._end_looks()
+        self._is_declined = False
         self._is_empty = False
         self._emit(cell, space)
+
+    def _end_looks(self) -> None:
+        looks, self._looks = self._looks, []
+        if looks:
+            self.print(explored_cell(looks, self.renderer.theme))
 
     def live(self, width: int, max_rows: int) -> list[Fragments]:
         """The rows of what may still change; if they are too many, the important ones."""
@@ -214,6 +230,9 @@ class Transcript:
         running = [*self._running_rows(width, max_rows - len(plan)), *plan]
         room = max_rows - len(running)
         rows: list[Fragments] = []
+        if self._looks:
+            cell = explored_cell(self._looks, self.renderer.theme)
+            rows += [[], *self.renderer.fragments(cell, width)]
         if self._show_reasoning and self._reasoning.strip():
             thought = self.renderer.fragments(reasoning_cell(settled(self._reasoning)), width)
             rows += [[], *thought[-_THOUGHT_ROWS:]]
@@ -304,16 +323,13 @@ class Transcript:
         if isinstance(item, event_items.CommandExecution) and (
             looks := explored(item, self.renderer.theme.shell)
         ):
-            is_start = self._last != "explored"
-            self.print(explored_cell(looks, is_start=is_start), space=is_start)
-            self._last = "explored"
+            self._looks += looks
         elif (cell := item_cell(item, self.renderer.theme)) is not None:
             self.print(cell)
-            if getattr(item, "status", "") == "declined" or _refusal(item):
-                self._last = "declined"
+            self._is_declined = getattr(item, "status", "") == "declined" or bool(_refusal(item))
 
     def _deny(self, tool: str, reason: str) -> None:
-        if self._last == "declined":
+        if self._is_declined:
             self.print(reason_cell(reason), space=False)
         else:
             self.print(denied_cell(tool, reason))

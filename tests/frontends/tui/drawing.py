@@ -108,19 +108,24 @@ def panel_text(width: int, theme: Theme, *panels: Callable[[], Panel[Any]]) -> s
     async def rows() -> list[Fragments]:
         shown: list[Fragments] = []
         for make in panels:
-            panel = make()
-            panel.changed, panel.named = lambda: None, KEYMAP.named
-            for _ in range(_STEPS):
-                await asyncio.sleep(0)
-            gap: list[Fragments] = [[]] * status_gap(ROWS)
-            hint: Fragments = [("class:quiet", f"  {fit(KEYMAP.named(panel.hint), width - 2)}")]
-            shown += [[], *_rows_of(panel.container, output), *gap, hint]
-            panel.result.cancel()
+            shown += await panel_rows(make(), output)
         return shown
 
     output = Vt100_Output(io.StringIO(), lambda: Size(rows=ROWS, columns=width))
     with set_app(Application[None](input=DummyInput(), output=output)):
         return drawn(asyncio.run(rows()), theme)
+
+
+async def panel_rows(panel: Panel[Any], output: Vt100_Output) -> list[Fragments]:
+    """With the row of its keys. The panel cannot be used afterwards."""
+    panel.changed, panel.named = lambda: None, KEYMAP.named
+    for _ in range(_STEPS):
+        await asyncio.sleep(0)
+    gap: list[Fragments] = [[]] * status_gap(ROWS)
+    hint: Fragments = [("class:quiet", f"  {fit(KEYMAP.named(panel.hint), output.get_size().columns - 2)}")]
+    rows = [[], *_rows_of(panel.container, output), *gap, hint]
+    panel.result.cancel()
+    return rows
 
 
 def window_text(width: int, theme: Theme, container: AnyContainer) -> str:

@@ -64,6 +64,7 @@ from codex_py.protocol.events import (
 )
 from codex_py.protocol.plans import CLOSING, OPENING
 from codex_py.protocol.stream import Usage
+from tests.frontends.tui.command_situations import COMMANDS
 from tests.frontends.tui.drawing import (
     ANSWER,
     KEYMAP,
@@ -194,8 +195,11 @@ def commands(width: int, theme: Theme) -> str:
 
     script = "cat > x.py <<E\n" + "\n".join(f"print({n})" for n in range(30)) + "\nE\npython3 x.py"
     declined = ran("rm -rf build", status="declined", exit_code=None, aggregated_output="no")
+    shown.tell(TurnStarted())
     shown.complete(
         ran("true"),
+        ran("cat src/parser.py"),
+        ran("head -40 src/lexer.py"),
         ran("cat src/parser.py"),
         ran("ls tests"),
         ran("rg number src"),
@@ -470,4 +474,5 @@ SITUATIONS: Final[Mapping[str, Situation]] = {
     "greeting": greeting,
     "end of turn": end_of_turn,
     **PANELS,
+    **COMMANDS,
 }

@@ -145,6 +145,7 @@ def commands(shown: Shown) -> None:
 
 
 def explored(shown: Shown) -> None:
+    shown.tell(TurnStarted())
     shown.complete(
         command("cat app/loader.py", aggregated_output="text"),
         command("cd app && rg -n load . | head -20", aggregated_output="text"),

@@ -4,10 +4,14 @@ import os
 import re
 import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from codex_py.frontends.tui.overlay import Overlay, Pages
+from codex_py.frontends.tui.render import Renderer
+from codex_py.frontends.tui.status import Status
 from codex_py.testing import (
     Pause,
     ev_completed,
@@ -18,6 +22,8 @@ from codex_py.testing import (
 )
 from codex_py.testing.events import Event
 from tests.e2e.test_review import git
+from tests.frontends.tui.drawing import panel_text
+from tests.frontends.tui.shown import PLAIN
 from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.frontends.tui.test_approval import QUESTION, asks, says
 from tests.frontends.tui.test_lifecycle import assert_is_restored
@@ -178,6 +184,17 @@ def test_a_new_size_and_a_low_screen(start: Start) -> None:
         program.press("esc")
         closed(program)
         leave(program)
+
+
+@pytest.mark.parametrize("columns", [20, 30, 60, 80])
+def test_the_key_that_leaves_is_named_whatever_is_under_way(columns: int) -> None:
+    question = Status(working_since=time.monotonic(), questions=2)
+    rows = panel_text(
+        columns, PLAIN, lambda: Overlay(Pages("x"), Renderer(PLAIN), question.working)
+    )
+    last = next(row for row in rows.split("\n") if "Esc" in row)
+    assert "· Esc leaves" in last
+    assert len(re.sub(r"\x1b\[[0-9;]*m", "", last).rstrip()) <= columns
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -31,7 +31,7 @@ from codex_py.protocol.events import (
     TurnStarted,
 )
 from codex_py.protocol.stream import Usage
-from tests.frontends.tui.shown import Shown
+from tests.frontends.tui.shown import PLAIN, Shown
 from tests.support.model import reconnecting
 
 ABORTED = TurnFailed(ErrorInfo("the turn was interrupted", "aborted"))
@@ -170,6 +170,23 @@ def test_a_command_that_goes_on_after_the_turn_is_shown_when_it_ends() -> None:
     output = {"aggregated_output": "listening\n", "exit_code": 0, "status": "completed"}
     shown.complete(replace(command, **output))
     assert shown.lines == ["• Ran serve", "  └ listening"]
+
+
+def test_commands_that_only_look_around_share_a_cell_with_each_name_once() -> None:
+    shown = Shown(theme=replace(PLAIN, cwd="/repo"))
+    shown.tell(TurnStarted())
+    scripts = ["cat a.py", "cat /repo/b.py && cat a.py", "ls", "ls src", "ls"]
+    for script in [*scripts, "rg x src", "grep y z", "rg x src", "sed -n 1,9p a.py"]:
+        item = CommandExecution(id="1", command=f"/bin/bash -lc '{script}'")
+        shown.tell(ItemStarted(item))
+        shown.complete(replace(item, status="completed", exit_code=0))
+    rows = ["• Explored", "  └ Read a.py, b.py", "    List ., src"]
+    rows += ["    Search x in src", "    Search y in z", "    Read a.py"]
+    assert (shown.text, shown.live()) == ("", ["", *rows])
+    shown.answer("Done.")
+    shown.tell(TurnCompleted(Usage()))
+    assert shown.live() == []
+    assert shown.lines == [*rows, "", "• Done.", "", "  Worked for <1s · 23:28"]
 
 
 def plan(completed: bool) -> TodoList:

@@ -1,7 +1,10 @@
 """Cells of commands, running and finished."""
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import PurePath
+from typing import Literal, TypeAlias
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -11,6 +14,7 @@ from codex_py.execpolicy.safety import is_known_safe
 from codex_py.execpolicy.words import Command, plain_script
 from codex_py.frontends.tui.cells.layout import (
     WHOLE,
+    Bounded,
     Hanging,
     Tailed,
     below,
@@ -19,12 +23,16 @@ from codex_py.frontends.tui.cells.layout import (
     marked,
     one_line,
     output,
+    within,
 )
 from codex_py.frontends.tui.highlighting import highlighted
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.event_items import CommandExecution
 from codex_py.streams.plain_text import cut
 from codex_py.streams.times import took
+
+Look: TypeAlias = tuple[Literal["Read", "List", "Search"], Sequence[str]]
+"""What a command has looked at, by its names."""
 
 _COMMAND_HEAD, _COMMAND_TAIL = 4, 1
 _OUTPUT_HEAD, _OUTPUT_TAIL = 2, 3
@@ -90,8 +98,8 @@ def background_cell(
     return marked(head, style="accent")
 
 
-def explored(item: CommandExecution, own_shell: str = "") -> list[tuple[str, str]]:
-    """The reads of a command that has only looked at files: `("Read", "setup.py")`. Empty for others."""
+def explored(item: CommandExecution, own_shell: str = "") -> list[Look]:
+    """The looks of a command that has only looked at files. Empty for others."""
     script = script_of(item.command, own_shell)
     is_ended = item.status == "completed" and item.exit_code == 0
     if not is_ended or item.is_users or len(script) > _MOST_READ:
@@ -99,7 +107,7 @@ def explored(item: CommandExecution, own_shell: str = "") -> list[tuple[str, str
     if not is_known_safe(("bash", "-c", script)):
         # It may do more than look.
         return []
-    looks: list[tuple[str, str]] = []
+    looks: list[Look] = []
     for command in plain_script(script) or ():
         if command[0] in _SILENT or (command[0] in _FILTERS and not _files(command)):
             continue
@@ -110,12 +118,16 @@ def explored(item: CommandExecution, own_shell: str = "") -> list[tuple[str, str
     return looks
 
 
-def explored_cell(looks: Sequence[tuple[str, str]], *, is_start: bool) -> RenderableType:
-    """`is_start`: it gets the heading; otherwise its rows go on with those of another one."""
-    rows = Text("\n").join(
-        Text.assemble((verb, "accent"), " ", one_line(what, 200)) for verb, what in looks
-    )
-    return marked(Text("Explored", "action"), below(rows)) if is_start else Hanging("    ", rows)
+def explored_cell(looks: Sequence[Look], theme: Theme) -> RenderableType:
+    """Names of one kind, one after the other, are on a row and there once, as in Codex."""
+    rows: list[RenderableType] = []
+    for verb, group in groupby(looks, itemgetter(0)):
+        what = (within(theme.cwd, name) for _, names in group for name in names)
+        names = dict.fromkeys(one_line(name, 200) for name in what)
+        texts = names if verb == "Search" else [", ".join(names)]
+        rows += [Hanging(f"{verb} ", Text(text), style="accent") for text in texts]
+    cell = marked(Text("Explored", "action"), below(*rows))
+    return Bounded(cell) if theme.folds else cell
 
 
 def _head(verb: str, item: CommandExecution, theme: Theme) -> Text:
@@ -144,21 +156,21 @@ def _files(command: Command) -> list[str]:
     return words[1:] if command[0] in _FILTERS and words and words[0].isdigit() else words
 
 
-def _look(command: Command) -> tuple[str, str] | None:
+def _look(command: Command) -> Look | None:
     name, files = command[0], _files(command)
     match name:
         case "cat" | "head" | "tail" | "nl" if files:
-            return "Read", ", ".join(files)
+            return "Read", files
         case "sed" if command[1:2] == ("-n",) and len(files) > 1:
-            return "Read", ", ".join(files[1:])
+            return "Read", files[1:]
         case "ls":
-            return "List", " ".join(files) or "."
+            return "List", files or ["."]
         case "find":
-            return "List", command[1] if len(command) > 1 else "."
+            return "List", command[1:2] or ["."]
         case "rg" if "--files" in command:
-            return "List", " ".join(files) or "."
+            return "List", files or ["."]
         case "rg" | "grep" if files:
             where = f" in {', '.join(files[1:])}" if files[1:] else ""
-            return "Search", files[0] + where
+            return "Search", [files[0] + where]
         case _:
             return None

@@ -20,6 +20,7 @@ from codex_py.frontends.tui.commands.undoing import (
     carry_out,
     confirmed,
     entries_here,
+    reason_of,
 )
 from codex_py.frontends.tui.fitting import Fragments, fit
 from codex_py.frontends.tui.menu import Option
@@ -97,7 +98,7 @@ def _warnings(place: _Place, entries: Entries, cwd: Path) -> tuple[bool, list[st
     try:
         told = [*plan_undo(entries.journal, numbers[0], others=numbers[1:]).doubts]
     except EditedSince as error:
-        told = [f"Only if you agree: {str(error).partition(': ')[2]}"]
+        told = [f"Only if you agree: {reason_of(error, cwd)}"]
     except CodexError as error:
         return False, [f"Files stay as they are: {error}"]
     changed = {change.path: None for entry in place.turns_since for change in entry.changes}

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from os.path import relpath
+from pathlib import Path
 
 from codex_py.frontends.tui.cells.layout import MOST_ROWS
 from codex_py.frontends.tui.cells.patch import diff_cell
@@ -37,6 +38,11 @@ async def confirmed(
     return await context.surface.panels.show(panel)
 
 
+def reason_of(error: EditedSince, cwd: Path) -> str:
+    """Without the number, which is nothing that the user has seen, and with paths as they are named in `cwd`."""
+    return str(error).partition(": ")[2].replace(f"{cwd}/", "")
+
+
 async def agreed_plan(
     context: CommandContext, journal: Journal, numbers: Sequence[int], what: str
 ) -> UndoPlan | None:
@@ -51,8 +57,8 @@ async def agreed_plan(
         doubts = "\n".join(plan.doubts)
         return plan if not doubts or await confirmed(context, "Undo all of it?", doubts) else None
     except EditedSince as error:
-        # Its number is nothing that the user has seen.
-        context.transcript.notice(f"Not done: {what} {str(error).partition(': ')[2]}", "warning")
+        why = reason_of(error, context.config.cwd)
+        context.transcript.notice(f"Not done: {what} {why}", "warning")
         title = "Would change" if error.is_plan else "Edited since"
         key = context.surface.keymap.named(SHOWS_ALL)
         shown = diff_cell(error.diff, most=MOST_ROWS, title=title, key=key)
