@@ -12,7 +12,7 @@ from rich.text import Text
 
 from codex_py.app.views.item_text import script_of
 from codex_py.frontends.tui.cells.command import elsewhere
-from codex_py.frontends.tui.cells.layout import WHOLE
+from codex_py.frontends.tui.cells.layout import WHOLE, marked, one_line
 from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.first_frame import INDENT
 from codex_py.frontends.tui.fitting import LOW, Fragments, both_ends, ends_of, fit, joined
@@ -73,7 +73,7 @@ class TerminalApprover:
             )
             if answer is not None:
                 if answer not in {ReviewDecision.DENIED, ReviewDecision.ABORT}:
-                    self._transcript.notice(_said_yes(request, answer, shell))
+                    self._transcript.print(_approved_cell(request, answer, shell))
                 return Review(answer)
             said = await self._panels.ask(
                 lambda: Entry([("bold", "What should be done instead?")], field=field), about=""
@@ -193,20 +193,23 @@ def _summary(request: ApprovalRequest, own_shell: str) -> str:
     return f"{agent}Approve: {what}" if what else f"{agent}Approve edits"
 
 
-def _said_yes(request: ApprovalRequest, answer: ReviewDecision, own_shell: str) -> str:
+def _approved_cell(
+    request: ApprovalRequest, answer: ReviewDecision, own_shell: str
+) -> RenderableType:
     for_good = " for this session" if answer is ReviewDecision.APPROVED_FOR_SESSION else ""
     if answer is ReviewDecision.APPROVED_WITH_RULE:
         for_good = " from now on" if request.kind == "network" else _LIKE_IT
     match request.kind:
         case "command":
-            what = f"`{' '.join(script_of(request.summary, own_shell)[:200].split())[:100]}`"
+            what = highlighted(one_line(script_of(request.summary, own_shell), 100), "bash")
         case "patch":
-            what = "the edits"
+            what = Text("the edits")
         case "mcp":
-            what = f"the call of {request.summary.partition(' ')[0]}"
+            what = Text(f"the call of {one_line(request.summary.partition(' ')[0], 100)}")
         case "network":
-            what = plain(request.summary)
-    return f"You approved {what}{for_good}"
+            what = Text(plain(request.summary))
+    row = Text.assemble(("You approved ", "action"), what, (for_good, "quiet"))
+    return marked(row, sign="✔", style="ok")
 
 
 def _options(request: ApprovalRequest, columns: int) -> list[Option[_Answer]]:

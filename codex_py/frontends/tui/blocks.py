@@ -36,6 +36,11 @@ class Block:
     """False: it continues the block before."""
     is_plan: bool = False
 
+    @property
+    def is_spaced(self) -> bool:
+        """An empty row stands before it; in a plan the block brings its own, which the bar goes through."""
+        return self.is_first and not self.is_plan
+
 
 class Blocks:
     """Splits Markdown at the ends of its blocks: time is linear in the length of the answer.

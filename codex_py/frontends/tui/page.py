@@ -9,7 +9,7 @@ from prompt_toolkit.layout.mouse_handlers import MouseHandlers
 from prompt_toolkit.layout.screen import Char, Screen, WritePosition
 
 from codex_py.frontends.tui.first_frame import INDENT, status_gap
-from codex_py.frontends.tui.fitting import Fragments, fit
+from codex_py.frontends.tui.fitting import LOW, Fragments, fit
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.theme import PROMPT
 from codex_py.streams.terminal import printable
@@ -125,6 +125,8 @@ def live_rows(surface: Surface) -> list[Fragments]:
         (outbox.queue, _QUEUED),
     ):
         if submissions:
+            if screen.height >= LOW and rows[-1:] == [working]:
+                rows.append([])
             rows.append([("class:quiet", surface.keymap.named(heading))])
         for each in submissions:
             text = fit(

@@ -10,6 +10,7 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, VSplit, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.layout.processors import AfterInput
+from prompt_toolkit.utils import get_cwidth
 
 from codex_py.frontends.tui.fitting import (
     INDENT,
@@ -47,6 +48,10 @@ Search: TypeAlias = "Callable[[str], Awaitable[Sequence[Option[T]]]]"
 Preview: TypeAlias = Callable[[T], Awaitable[str]]
 """Describes a value, for a terminal; lines beyond the room are cut."""
 Action: TypeAlias = Callable[[T | None], Awaitable[None]]
+
+
+_PART_FOR_LABELS = 3
+"""Of the columns: labels that need no more stand in a column, and the notes in another one."""
 
 
 class Picker(Panel[T | None]):
@@ -178,11 +183,16 @@ class Picker(Panel[T | None]):
         shown = window(self._selected, len(self._rows), most)
         spare = most - len(shown)
         columns = panel_size().columns - _MARGIN
+        widest = max(get_cwidth(each.label) for each in self._rows) + 2
         rows: list[Fragments] = []
         for index in shown:
-            is_selected = index == self._selected
-            text = row_of(self._rows[index], is_selected)
+            option, is_selected = self._rows[index], index == self._selected
+            text: Fragments = row_of(option, is_selected)
             lines = wrapped(text, columns)
+            if widest <= columns // _PART_FOR_LABELS:
+                label = option.label + " " * (widest - get_cwidth(option.label))
+                text = [("", label), ("class:quiet", option.told)]
+                lines = with_sign(label, wrapped(text[1:], columns - widest))
             if len(lines) > 1 and not (is_selected and len(lines) <= spare + 1):
                 lines = [shortened(text, columns)]
             lines = with_sign(sign_of(is_selected), lines)

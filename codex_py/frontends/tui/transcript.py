@@ -241,7 +241,7 @@ class Transcript:
                 rest = replace(rest, text=settled(rest.text))
             cell = block_cell(rest, is_start=not self._answer.is_printed)
             # The line that will stand between it and what is above.
-            rows += [[]] if rest.is_first else []
+            rows += [[]] if rest.is_spaced else []
             rows += self.renderer.fragments(cell, width)
         return [*(rows[-room:] if room > 0 else []), *running]
 
@@ -337,7 +337,7 @@ class Transcript:
     def _print_blocks(self, blocks: Sequence[Block]) -> None:
         for block in blocks:
             cell = block_cell(block, is_start=not self._answer.is_printed)
-            self.print(cell, space=block.is_first)
+            self.print(cell, space=block.is_spaced)
             self._answer.is_printed = True
 
     def _restart_answer(self) -> None:

@@ -27,7 +27,7 @@ from codex_py.patch.files.journal import Journal
 from codex_py.protocol.event_items import UserMessage
 from codex_py.protocol.settings import Choices
 from codex_py.protocol.stream import Usage
-from tests.frontends.tui.drawing import ROWS, Situation, drawn, panel_rows, screen_of
+from tests.frontends.tui.drawing import KEYMAP, ROWS, Situation, drawn, panel_rows, screen_of
 from tests.frontends.tui.shown import Shown
 from tests.rollout.builders import meta, record, session_file
 from tests.support.patching import patch
@@ -66,7 +66,7 @@ def _after(
     async def work() -> None:
         screen = screen_of(width, theme)
         panels = SimpleNamespace(show=show)
-        surface = SimpleNamespace(screen=screen, panels=panels, safe_environment={})
+        surface = SimpleNamespace(screen=screen, panels=panels, keymap=KEYMAP, safe_environment={})
         with set_app(Application[None](input=DummyInput(), output=output)):
             await run(surface, shown)
 

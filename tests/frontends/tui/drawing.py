@@ -122,7 +122,9 @@ async def panel_rows(panel: Panel[Any], output: Vt100_Output) -> list[Fragments]
     for _ in range(_STEPS):
         await asyncio.sleep(0)
     gap: list[Fragments] = [[]] * status_gap(ROWS)
-    hint: Fragments = [("class:quiet", f"  {fit(KEYMAP.named(panel.hint), output.get_size().columns - 2)}")]
+    hint: Fragments = [
+        ("class:quiet", f"  {fit(KEYMAP.named(panel.hint), output.get_size().columns - 2)}")
+    ]
     rows = [[], *_rows_of(panel.container, output), *gap, hint]
     panel.result.cancel()
     return rows

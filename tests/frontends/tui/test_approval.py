@@ -44,7 +44,7 @@ def test_a_yes_lets_the_command_run(start: Start, place: Workplace, columns: int
         assert "  $ touch made" in program.lines
         program.type("y")
         program.wait_for("Made.")
-        assert "You approved `touch made`" in "\n".join(program.scrollback)
+        assert "\u2714 You approved touch made" in "\n".join(program.scrollback)
         assert (place.cwd / "made").exists()
         leave(program)
 

@@ -124,7 +124,7 @@ def test_answers_one_after_the_other_answer_each_question(start: Start, place: W
         program.wait_for(QUESTION)
         for n in range(3):
             program.type("y")
-            program.wait_for(f"You approved `touch made{n}`")
+            program.wait_for(f"You approved touch made{n}")
         program.wait_for("Made.")
     assert sorted(path.name for path in place.cwd.glob("made*")) == ["made0", "made1", "made2"]
 

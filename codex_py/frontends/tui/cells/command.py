@@ -135,6 +135,7 @@ def _head(verb: str, item: CommandExecution, theme: Theme) -> Text:
     head = _COMMAND_HEAD if theme.folds else WHOLE
     script = folded(script, head=head, tail=_COMMAND_TAIL).plain
     shown = highlighted(script, "bash")
+    shown.highlight_regex(r"(?m)^… \+\d+ lines.*$", "quiet")
     where = elsewhere(item.cwd, theme, before=" in ")
     return Text.assemble((f"{verb} ", "action"), shown, (where, "quiet"))
 

@@ -257,7 +257,8 @@ def block_cell(block: Block, *, is_start: bool) -> RenderableType:
     text, language = block.text, block.language
     if block.is_plan:
         body = Markdown(text) if language is None else Code(text, language)
-        return Hanging("│ ", body, rest="│ ", style="plan")
+        cell = Hanging("│ ", body, rest="│ ", style="plan")
+        return Group(Text("│", "plan"), cell) if block.is_first else cell
     sign = "• " if is_start else "  "
     if language is not None:
         return Code(text, language, sign=sign, joins=True)
