@@ -319,10 +319,11 @@ class Conversation:
             servers.result()
 
     async def _look_around(self) -> None:
+        # Up may be the first key.
+        await self._surface.composer.history.load()
         await self._find_branch()
         skills = await asyncio.to_thread(find_skills, self.config, self._surface.environment)
         self._surface.skills = [same[0] for _, same in sorted(skills.by_name().items())]
-        await self._surface.composer.history.load()
         # Else the first answer waits until lexers and tables are loaded, and what is typed meanwhile as well.
         await asyncio.to_thread(self._transcript.renderer.text, Markdown(_REHEARSED), 80)
 
