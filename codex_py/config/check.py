@@ -91,9 +91,9 @@ def suggestion(key: KeyPath) -> str | None:
     return None if near is None else ".".join((*key[:-1], near))
 
 
-def kind_of(key: KeyPath) -> "Kind | None":
-    """The kind of the value at a key, `KEYS` itself for the empty one; None for an unknown key."""
-    kind: Kind | None = KEYS
+def kind_of(key: KeyPath, table: Table = KEYS) -> "Kind | None":
+    """The kind of the value at a key, the table itself for the empty one; None for an unknown key."""
+    kind: Kind | None = table
     for part in key:
         kind = member(kind, part)
         if kind is None:

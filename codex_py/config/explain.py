@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 from codex_py.config.check import KeyPath, dotted, escaped, kind_of, lookup, suggestion
 from codex_py.config.layers import Layer, Layers
 from codex_py.config.overrides import parse_key
+from codex_py.config.requirements import known_keys
 from codex_py.config.schema import DEFAULTS
 from codex_py.config.tables import HOOK_EVENTS
 from codex_py.errors import ConfigError
@@ -33,7 +34,7 @@ def explain(key: str, layers: Layers, required: Layer) -> str:
 def _explained(key: str, path: KeyPath, layers: Layers) -> str:
     found = lookup(layers.merged(), path)
     if found is None:
-        if kind_of(path) is None:
+        if kind_of(path) is None and kind_of(path, known_keys()) is None:
             similar = suggestion(path)
             hint = f"; did you mean `{similar}`?" if similar else ""
             raise ConfigError(f"`{key}` is no known setting{hint}")

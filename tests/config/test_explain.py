@@ -66,7 +66,8 @@ def test_an_unset_key_has_its_default(place: Place):
         'history.persistence = "save-all"\n  the default; it is set nowhere\n'
         "history.redact = false\n  the default; it is set nowhere"
     )
-    assert place.explain("review_model") == "review_model is set nowhere and has no default"
+    for key in ("review_model", "allowed_sandbox_modes", "permissions.filesystem.deny_read"):
+        assert place.explain(key) == f"{key} is set nowhere and has no default"
 
 
 def test_an_unknown_key_gets_a_suggestion(place: Place):
