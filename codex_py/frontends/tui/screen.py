@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import termios
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TypeVar
@@ -19,7 +19,14 @@ from prompt_toolkit.styles import Style
 
 from codex_py.frontends.tui.key_codes import KITTY_OFF, KITTY_ON
 from codex_py.frontends.tui.keyboard import ESCAPE_S, raw_mode, read_whole_sequences
-from codex_py.frontends.tui.output import Finished, Frame, TerminalWriter, frame_of, terminal_output
+from codex_py.frontends.tui.output import (
+    Finished,
+    Frame,
+    TerminalWriter,
+    frame_of,
+    reflows,
+    terminal_output,
+)
 from codex_py.frontends.tui.theme import Theme, background_of
 
 T = TypeVar("T")
@@ -51,10 +58,6 @@ class Screen:
     The height is never more than the terminal's. The terminal is asked for its background alone, and nothing waits
     for the answer.
 
-    Args:
-        reflows: the terminal lays long rows out anew when its width changes.
-        keeps_blanks: what was erased at the end of a row is laid out with it, as in tmux.
-
     Attributes:
         theme: how text looks from now on; what has been printed stays as it is.
         theme_changed: is given each theme but the first.
@@ -67,9 +70,8 @@ class Screen:
         theme: Theme,
         writer: TerminalWriter,
         keyboard: Input,
+        environment: Mapping[str, str],
         *,
-        reflows: bool,
-        keeps_blanks: bool = False,
         vi: bool = False,
     ) -> None:
         self.theme = theme
@@ -79,8 +81,9 @@ class Screen:
         self._keyboard = keyboard
         self.theme_changed: Callable[[Theme], None] = lambda _: None
         read_whole_sequences(keyboard, self._focus_changed, self._found_background)
-        self._reflows = reflows
-        self._keeps_blanks = keeps_blanks
+        self._reflows = reflows(environment)
+        # What was erased at the end of a row is laid out with it.
+        self._keeps_blanks = "TMUX" in environment
         self._title: Callable[[], str] = str
         self._shown_title = ""
         self._drawn: Frame | None = None

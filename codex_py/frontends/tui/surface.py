@@ -28,7 +28,7 @@ from codex_py.frontends.tui.key_codes import KeyNames
 from codex_py.frontends.tui.keyboard import translate_keys
 from codex_py.frontends.tui.keymap import COMPOSING, Keymap
 from codex_py.frontends.tui.launch import Launch
-from codex_py.frontends.tui.output import TerminalWriter, reflows
+from codex_py.frontends.tui.output import TerminalWriter
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.status import ITEMS, TITLE_ITEMS, Status, notifications
@@ -187,14 +187,7 @@ class Surface:
         self.cwd = config.cwd
         self.programs = user_programs(config, self.environment, launch.add_dirs)
         self.safe_environment = self.programs.environment(self.environment)
-        self.screen = Screen(
-            launch.theme,
-            writer,
-            keyboard,
-            reflows=reflows(self.environment),
-            keeps_blanks="TMUX" in self.environment,
-            vi=is_vi,
-        )
+        self.screen = Screen(launch.theme, writer, keyboard, self.environment, vi=is_vi)
         self.keymap = Keymap(config)
         self.status = Status(
             items=settings.get("status_line", ITEMS),
