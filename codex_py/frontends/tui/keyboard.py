@@ -50,6 +50,10 @@ _UNFINISHED = re.compile(
     rf"|{_STRING}[^\x00-\x1f\x9c]*\x1b?"
 )
 _ESCAPE_AND_TEXT = re.compile(r"\x1b(?![OPX])\w")
+_RUN = re.compile(r"[^\x00-\x1f\x7f]{32,}")
+"""Nobody types so much between two reads. It is one key, for each costs some 0.2 ms."""
+_ANY_TEXT = "\uf8ff"
+"""The key of such a text, to which nothing is bound."""
 _BROKEN_OFF = re.compile(rf"\x1b?\x1b(?:\[[0-?]*[ -/]*|O[0-9;]*)|{_STRING}[^\x00-\x1f\x9c]*")
 
 
@@ -116,6 +120,9 @@ class KeyParser(Vt100Parser):
         while place < len(text):
             if self._paste is not None:
                 place = self._take_paste(text, place)
+            elif (run := _RUN.match(text, place)) is not None and run[0].isprintable():
+                self._feed((_ANY_TEXT,), run[0])
+                place = run.end()
             elif text[place] != "\x1b":
                 self._press(plain(text[place]), text[place])
                 place += 1

@@ -22,6 +22,7 @@ class Keyboard:
     def _press(self, press: KeyPress) -> None:
         name = str(getattr(press.key, "value", press.key))
         names = {ESCAPE.value: "ESC", "escape": "alt", "<bracketed-paste>": press.data}
+        names["\uf8ff"] = press.data
         self.pressed.append(names.get(name, name))
 
     def send(self, *reads: str) -> list[str]:
@@ -141,6 +142,12 @@ def test_a_paste_is_one_however_it_is_cut() -> None:
     assert keyboard.send("\x1b[200~one\x1b[20") == []
     keyboard.now_s += 5
     assert keyboard.send("1~") == ["one"]
+
+
+def test_much_text_in_one_read_is_one_key_and_what_steers_in_it_is_not_text() -> None:
+    text = "a line that nobody types at once, with \u4e2d\u6587"
+    assert Keyboard().send(f"{text}\rxy\x1b[A{text}") == [text, "c-m", "x", "y", "up", text]
+    assert Keyboard().send(f"\u200b{text}") == ["\u200b", text]
 
 
 def test_the_rest_of_a_sequence_is_not_waited_for_without_end() -> None:
