@@ -1,15 +1,17 @@
 """What is known of each model: its window, its tools, what it can be asked for. LIGHT.
 
-`known_models` has those of other makers. Source for OpenAI's: the catalogue that Codex 0.169 carries (`codex debug
-models --bundled`), and for the older models that of 0.80 and 0.98. Models of "code mode" there get plain function tools
-here.
+`known_models` has those of other makers. OpenAI's are in `openai_models.json`, in the form of Codex, as far as that is
+read. Source: the catalogue that Codex 0.169 carries (`codex debug models --bundled`), and for the older models that of
+0.80 and 0.98. Models of "code mode" there get plain function tools here; those that have another shell name it in
+`shell_tool`, which is our own.
 """
 
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from codex_py.errors import ConfigError
 from codex_py.filesystem.reading import read_whole
@@ -56,60 +58,9 @@ class ModelInfo:
     """Listed in the catalogue; for others the values are guesses that fit most."""
 
 
-def _modern(slug: str, effort: str, **values: Any) -> ModelInfo:
-    usual = {"ultra_effort": "max", "default_verbosity": "low", "image_detail": "original"}
-    values = {**usual, "efforts": (*_EFFORTS, "ultra"), **values}
-    return ModelInfo(slug=slug, default_reasoning_effort=effort, **values)
-
-
-def _classic(slug: str, shell_tool: ShellTool, **values: Any) -> ModelInfo:
-    values = {"ultra_effort": "high", "parallel_tool_calls": False, **values}
-    values = {"efforts": _EFFORTS[:3], **values}
-    return ModelInfo(slug=slug, shell_tool=shell_tool, **values)
-
-
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 EFFORTS = ("none", "minimal", *_EFFORTS, "ultra")
 """Those that one or another model of the catalogue knows."""
-
-_LISTED = (
-    _modern("gpt-6", "medium"),
-    _modern("gpt-6-astra", "low", ultra_effort="xhigh"),
-    _modern("gpt-6.1", "low", ultra_effort="xhigh"),
-    _modern("gpt-6.1-terra", "low", ultra_effort="xhigh", context_window=500_000),
-    _modern("gpt-5.6", "medium"),
-    _modern("gpt-5.6-sol", "low"),
-    _modern("gpt-5.5", "medium", ultra_effort="xhigh", efforts=_EFFORTS[:4]),
-    _modern("gpt-daybreak-blue-latest", "medium", about="defensive security work"),
-    _modern(
-        "gpt-daybreak-red-latest",
-        "medium",
-        context_window=372_000,
-        default_verbosity="high",
-        about="authorised security research",
-    ),
-    _modern("codex-auto-review", "low"),
-    _modern("gpt-5.4", "medium", ultra_effort="xhigh", efforts=_EFFORTS[:4]),
-    ModelInfo(slug="gpt-5.3", ultra_effort="xhigh", efforts=_EFFORTS[:4]),
-    ModelInfo(slug="gpt-5.2-codex", ultra_effort="xhigh", efforts=_EFFORTS[:4]),
-    _classic("gpt-5.2", "shell", default_verbosity="low"),
-    _classic("gpt-5.1-codex", "shell_command"),
-    _classic("gpt-5.1", "shell", default_verbosity="low"),
-    _classic("gpt-5-codex", "shell_command"),
-    _classic("gpt-5", "shell", default_verbosity="medium", freeform_apply_patch=False),
-    _classic("o3", "shell", context_window=200_000, freeform_apply_patch=False),
-    _classic(
-        "gpt-4.1",
-        "shell",
-        context_window=1_047_576,
-        default_reasoning_effort=None,
-        efforts=(),
-        freeform_apply_patch=False,
-    ),
-    _classic(
-        "codex-mini-latest", "local_shell", context_window=200_000, freeform_apply_patch=False
-    ),
-)
 
 _SHELL_TYPES = {"shell": "default", "local_shell": "local"}
 """The names that Codex 0.169 has for some shell tools."""
@@ -176,8 +127,15 @@ def in_form_of_codex(entry: ModelInfo) -> dict[str, Any]:
 
 def catalog_models(path: Path | None = None) -> Sequence[ModelInfo]:
     """OpenAI's models, or those of the file, in their order; arguments and errors as for `model_info`."""
-    if path is None:
-        return _LISTED
+    return _bundled() if path is None else _read(path)
+
+
+@cache
+def _bundled() -> Sequence[ModelInfo]:
+    return _read(Path(__file__).with_name("openai_models.json"))
+
+
+def _read(path: Path) -> Sequence[ModelInfo]:
     try:
         data: Any = json.loads(read_whole(path, _MAX_BYTES))
     except OSError as error:
@@ -209,6 +167,10 @@ def _entry(entry: dict[str, Any]) -> ModelInfo:
     levels: list[dict[str, Any]] = entry.get("supported_reasoning_levels") or []
     efforts = tuple(level["effort"] for level in levels)
     name = str(entry.get("display_name") or "")
+    shell: Any = entry.get("shell_tool")
+    if shell not in get_args(ShellTool):
+        # Every other value gives `exec_command`, as in Codex.
+        shell = "disabled" if entry.get("shell_type") == "disabled" else "unified_exec"
     return ModelInfo(
         slug=slug,
         context_window=window,
@@ -221,8 +183,7 @@ def _entry(entry: dict[str, Any]) -> ModelInfo:
         or next((name for name in reversed(_EFFORTS[2:]) if name in efforts), "medium"),
         image_detail="original" if entry.get("supports_image_detail_original") else "high",
         default_verbosity=verbosity if entry.get("support_verbosity") else None,
-        # Every other value gives `exec_command`, as in Codex.
-        shell_tool="disabled" if entry.get("shell_type") == "disabled" else "unified_exec",
+        shell_tool=shell,
         freeform_apply_patch=entry.get("apply_patch_tool_type") == "freeform",
         parallel_tool_calls=entry.get("supports_parallel_tool_calls", True),
         images="image" in entry.get("input_modalities", ["image"]),
