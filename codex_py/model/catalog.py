@@ -1,7 +1,7 @@
 """What is known of each model: its window, its tools, what it can be asked for. LIGHT.
 
 `known_models` has those of other makers. OpenAI's are in `openai_models.json`, in the form of Codex, as far as that is
-read. Source: the catalogue that Codex 0.169 carries (`codex debug models --bundled`), and for the older models that of
+read. Source: the catalogue that Codex 0.171 carries (`codex debug models --bundled`), and for the older models that of
 0.80 and 0.98. Models of "code mode" there get plain function tools here; those that have another shell name it in
 `shell_tool`, which is our own.
 """

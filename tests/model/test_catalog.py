@@ -12,6 +12,7 @@ from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 def test_the_default_model_is_known() -> None:
     assert model_info("gpt-6.1-sol") == ModelInfo(
         slug="gpt-6.1-sol",
+        context_window=500_000,
         efforts=("low", "medium", "high", "xhigh", "max", "ultra"),
         default_reasoning_effort="low",
         ultra_effort="xhigh",
