@@ -52,7 +52,7 @@ def test_agents_are_listed_read_and_stopped(
         program.type("/agents")
         program.press("enter")
         program.wait_for("  Agents\n")
-        program.wait_for("> Ada (poet)  running")
+        program.wait_for("> Ada (poet)   running")
         program.press("enter")
         program.wait_for("rhyme")
         # The conversation grows while it is read.
@@ -60,7 +60,7 @@ def test_agents_are_listed_read_and_stopped(
         program.wait_for("Roses are red.")
         program.wait_for("Ada (poet)  completed")
         program.press("esc")
-        program.wait_for("> Ada (poet)  completed")
+        program.wait_for("> Ada (poet)   completed")
         program.press("down")
         program.wait_for("> Alan (poet)  running")
         program.press("enter")
