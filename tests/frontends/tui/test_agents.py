@@ -9,9 +9,15 @@ from codex_py.testing import RecordedRequest, ev_completed, ev_failed, ev_functi
 from tests.e2e.test_roles import Family, agent, runs, says, write
 from tests.frontends.tui.terminals import Start
 from tests.support.program import Workplace
+from tests.support.pty_program import PtyProgram
 from tests.support.server import ScriptedServer
 
 SIZES = [(120, 30), (80, 24), (40, 12)]
+
+
+def words(program: PtyProgram) -> str:
+    """What is on the screen, however wide its columns are."""
+    return " ".join(program.text.split())
 
 
 class Held:
@@ -52,7 +58,7 @@ def test_agents_are_listed_read_and_stopped(
         program.type("/agents")
         program.press("enter")
         program.wait_for("  Agents\n")
-        program.wait_for("> Ada (poet)   running")
+        program.wait_until(lambda: "> Ada (poet) running" in words(program))
         program.press("enter")
         program.wait_for("rhyme")
         # The conversation grows while it is read.
@@ -60,7 +66,7 @@ def test_agents_are_listed_read_and_stopped(
         program.wait_for("Roses are red.")
         program.wait_for("Ada (poet)  completed")
         program.press("esc")
-        program.wait_for("> Ada (poet)   completed")
+        program.wait_until(lambda: "> Ada (poet) completed" in words(program))
         program.press("down")
         program.wait_for("> Alan (poet)  running")
         program.press("enter")

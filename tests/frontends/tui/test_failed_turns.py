@@ -38,6 +38,8 @@ def test_enter_on_an_empty_prompt_sends_nothing_after_a_turn_that_did_not_fail(
         program = start(server, "Hello?")
         program.wait_for("Hello you.")
         program.press("enter")
+        # Read together they would be a paste.
+        program.settle()
         program.type("/retry")
         program.press("enter")
         program.wait_for("there is nothing to try again")
