@@ -106,7 +106,10 @@ class Progress:
                 pass
         for show in self._transcripts:
             show(event)
-        status.thought, status.is_calling = self._transcript.heading, self._transcript.is_calling
+        status.thought, status.is_calling = (
+            self._transcript.heading,
+            self._transcript.running.is_calling,
+        )
 
     def _completed(self, item: event_items.ThreadItem) -> None:
         if isinstance(item, event_items.UserMessage):

@@ -10,7 +10,6 @@ from rich.rule import Rule
 from codex_py.frontends.tui.blocks import Block, Blocks
 from codex_py.frontends.tui.cells.command import (
     Look,
-    background_cell,
     explored,
     explored_cell,
 )
@@ -19,7 +18,6 @@ from codex_py.frontends.tui.cells.item import (
     denied_cell,
     greeting_cell,
     item_cell,
-    live_cell,
     note_cell,
     pinned_plan_cell,
     reason_cell,
@@ -31,18 +29,15 @@ from codex_py.frontends.tui.cells.item import (
 from codex_py.frontends.tui.cells.markup import heading_of, settled
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.render import Renderer
+from codex_py.frontends.tui.running import Running
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import DENIALS
 from codex_py.streams.terminal import aligned
 
-_OUTPUT_KEPT = 64_000
-"""Characters of the output of a running command."""
 _THOUGHT_KEPT = 2_000
 _THOUGHT_ROWS = 4
 """Of what the model is thinking, while it does."""
-_TAIL_ROWS = 5
-"""Of the output of one running command; several at once share them."""
 _LEAST_PLAN_ROWS = 2
 _PART_FOR_PLAN = 3
 """Of the rows of what may still change; a longer plan is folded."""
@@ -61,16 +56,6 @@ class _Answer:
     """At least its beginning is."""
 
 
-@dataclass(slots=True)
-class _Running:
-    item: event_items.ThreadItem
-    began: float
-    output: str = ""
-    """The end of what it has printed, or the last message on its progress."""
-    since: str = ""
-    """The time of day; empty unless it goes on in the background."""
-
-
 class Transcript:
     """An `EventSink`.
 
@@ -79,6 +64,9 @@ class Transcript:
         changed: is called when `live` returns something else.
         clock: seconds.
         now: the time of day, as it is shown.
+
+    Attributes:
+        running: the calls that have not ended.
     """
 
     def __init__(
@@ -107,7 +95,7 @@ class Transcript:
         self._part = 0
         """Of the reasoning."""
         self._thought_since = 0.0
-        self._running: dict[str, _Running] = {}
+        self.running = Running(clock, now)
         self._plan: event_items.TodoList | None = None
         """Of the running turn."""
         self._turn_began: float | None = None
@@ -127,7 +115,7 @@ class Transcript:
                 | events.CommandInBackground()
                 | events.McpToolCallProgress()
             ):
-                self._go_on(event)
+                self.running.go_on(event)
             case events.ItemStarted(item) | events.ItemUpdated(item):
                 self._start(item)
             case events.ItemCompleted(item) if not _has_been_told(item):
@@ -151,22 +139,9 @@ class Transcript:
         return heading_of(self._reasoning)
 
     @property
-    def is_calling(self) -> bool:
-        return not all(each.since for each in self._running.values())
-
-    @property
     def under_way(self) -> Sequence[events.Event]:
         """Events that bring another one, which has replayed what is over, to where this one is."""
-        found: list[events.Event] = [events.MessageDelta("".join(self._answer.streamed))]
-        for id_, running in self._running.items():
-            found.append(events.ItemStarted(running.item))
-            if isinstance(running.item, event_items.CommandExecution):
-                found.append(events.CommandOutputDelta(id_, running.output))
-        return found
-
-    def output_of(self, item_id: str) -> str:
-        """The end of what a command that runs has printed."""
-        return running.output if (running := self._running.get(item_id)) else ""
+        return [events.MessageDelta("".join(self._answer.streamed)), *self.running.under_way]
 
     def greet(self, text: str, hint: str) -> None:
         """Show who answers, and how to begin, below the name of the program."""
@@ -220,14 +195,14 @@ class Transcript:
     def live(self, width: int, max_rows: int) -> list[Fragments]:
         """The rows of what may still change; if they are too many, the important ones."""
         # Rows show the age of what runs in seconds, and so are good for one.
-        key = (width, max_rows, int(self._clock()) if self._running else 0, self.renderer.theme)
+        key = (width, max_rows, int(self._clock()) if self.running else 0, self.renderer.theme)
         if self._drawn is None or self._drawn[0] != key:
             self._drawn = key, self._live_rows(width, max_rows)
         return self._drawn[1]
 
     def _live_rows(self, width: int, max_rows: int) -> list[Fragments]:
         plan = self._plan_rows(width, max_rows)
-        running = [*self._running_rows(width, max_rows - len(plan)), *plan]
+        running = [*self.running.rows(self.renderer, width, max_rows - len(plan)), *plan]
         room = max_rows - len(running)
         rows: list[Fragments] = []
         if self._looks:
@@ -245,30 +220,6 @@ class Transcript:
             rows += self.renderer.fragments(cell, width)
         return [*(rows[-room:] if room > 0 else []), *running]
 
-    def _running_rows(self, width: int, max_rows: int) -> list[Fragments]:
-        tail = _TAIL_ROWS // max(1, len(self._running))
-        rows: list[Fragments] = []
-        heads: list[Fragments] = []
-        # What the model waits for comes first.
-        for each in sorted(self._running.values(), key=lambda each: bool(each.since)):
-            age = self._clock() - each.began
-            theme = self.renderer.theme
-            if each.since and isinstance(each.item, event_items.CommandExecution):
-                cell = background_cell(each.item, each.output, each.since, theme)
-            else:
-                cell = live_cell(each.item, each.output, age, theme, tail=tail)
-            if cell is not None:
-                cell_rows = self.renderer.fragments(cell, width)
-                rows += [[], *cell_rows]
-                heads.append(cell_rows[0])
-        if len(rows) <= max_rows:
-            return rows
-        # One row for each; if that is too much as well, the number of the others.
-        room = max(max_rows - 2, 0)
-        hidden = len(heads) - room
-        more: Fragments = [("class:quiet", f"  … +{hidden} running")]
-        return ([[], *heads] if hidden <= 1 else [[], *heads[:room], more])[:max_rows]
-
     def _plan_rows(self, width: int, max_rows: int) -> list[Fragments]:
         """The plan of this turn until it is done; on a low screen, the steps around the one in progress."""
         if self._plan is None or not _steps_left(self._plan):
@@ -283,26 +234,11 @@ class Transcript:
                 # Above the answer, which is the last to be read.
                 self._show(item)
             self._plan = item
-        elif running := self._running.get(item.id):
-            running.item = item
         else:
-            self._running[item.id] = _Running(item, self._clock())
-
-    def _go_on(
-        self,
-        event: events.CommandOutputDelta | events.CommandInBackground | events.McpToolCallProgress,
-    ) -> None:
-        if (running := self._running.get(event.item_id)) is None:
-            return
-        if isinstance(event, events.CommandInBackground):
-            running.since = self._now()
-        elif isinstance(event, events.CommandOutputDelta):
-            running.output = (running.output + event.delta)[-_OUTPUT_KEPT:]
-        else:
-            running.output = event.message[:_OUTPUT_KEPT]
+            self.running.start(item)
 
     def _complete(self, item: event_items.ThreadItem) -> None:
-        self._running.pop(item.id, None)
+        self.running.end(item.id)
         match item:
             case event_items.AgentMessage(text=text):
                 streamed = "".join(self._answer.streamed)
@@ -360,11 +296,9 @@ class Transcript:
         self._end_answer()
         # What the end of the turn has cut off.
         self._end_thought(self._reasoning)
-        for each in self._running.values():
-            # Commands go on in the background, and are shown when they end.
-            if isinstance(each.item, event_items.FileChange | event_items.McpToolCall):
-                self._show(replace(each.item, status="failed"))
-        self._running = {key: each for key, each in self._running.items() if each.since}
+        for item in self.running.end_turn():
+            if isinstance(item, event_items.FileChange | event_items.McpToolCall):
+                self._show(replace(item, status="failed"))
         worked_s = 0.0 if self._turn_began is None else self._clock() - self._turn_began
         self._turn_began = None
         plan, self._plan = self._plan, None

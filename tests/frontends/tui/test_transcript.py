@@ -239,14 +239,14 @@ def test_what_is_in_the_background_has_a_row_until_it_ends() -> None:
     shown = Shown()
     item = CommandExecution(id="1", command="/bin/bash -lc 'npm run dev'")
     shown.tell(TurnStarted(), ItemStarted(item), CommandOutputDelta("1", "one\nready\n"))
-    assert shown.transcript.is_calling
+    assert shown.transcript.running.is_calling
     shown.tell(CommandInBackground("1"))
-    assert not shown.transcript.is_calling
+    assert not shown.transcript.running.is_calling
     row = "• In the background npm run dev · since 23:28 · ready"
     assert shown.live() == ["", row]
     shown.tell(TurnCompleted(Usage()))
     assert shown.live() == ["", row]
-    assert shown.transcript.output_of("1") == "one\nready\n"
+    assert shown.transcript.running.output_of("1") == "one\nready\n"
     stopped = replace(item, status="failed", exit_code=137, was_stopped=True, duration_ms=2000)
     shown.complete(stopped)
     assert shown.live() == []

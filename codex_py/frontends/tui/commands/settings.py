@@ -178,7 +178,7 @@ async def _ps(context: CommandContext, _: str) -> None:
     ]
 
     async def last_of(item_id: str) -> str:
-        last = context.transcript.output_of(item_id).splitlines()[-_OUTPUT_ROWS:]
+        last = context.transcript.running.output_of(item_id).splitlines()[-_OUTPUT_ROWS:]
         return "\n".join(f"    {printable(line)}" for line in last) or "    (no output yet)"
 
     if not rows:
@@ -203,7 +203,7 @@ def _output_pages(context: CommandContext, item_id: str, title: str) -> Pages:
 
     def live(columns: int, _most: int) -> Sequence[Fragments]:
         nonlocal printed
-        printed = context.transcript.output_of(item_id) or ended() or printed
+        printed = context.transcript.running.output_of(item_id) or ended() or printed
         return rows(printed, columns)
 
     return Pages(title, live=live, at_end=True)

@@ -1,0 +1,109 @@
+"""The calls that run: those that the model waits for, and commands in the background."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from codex_py.frontends.tui.cells.command import background_cell
+from codex_py.frontends.tui.cells.item import live_cell
+from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.render import Renderer
+from codex_py.protocol import event_items, events
+
+_OUTPUT_KEPT = 64_000
+"""Characters of the output of a running command."""
+_TAIL_ROWS = 5
+"""Of the output of one running command; several at once share them."""
+
+
+@dataclass(slots=True)
+class _Call:
+    item: event_items.ThreadItem
+    began: float
+    output: str = ""
+    """The end of what it has printed, or the last message on its progress."""
+    since: str = ""
+    """The time of day; empty unless it goes on in the background."""
+
+
+class Running:
+    """`clock`: seconds; `now`: the time of day, as it is shown."""
+
+    def __init__(self, clock: Callable[[], float], now: Callable[[], str]) -> None:
+        self._clock = clock
+        self._now = now
+        self._calls: dict[str, _Call] = {}
+        """By the ids of their items."""
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    @property
+    def is_calling(self) -> bool:
+        """The model waits for one of them."""
+        return not all(each.since for each in self._calls.values())
+
+    @property
+    def under_way(self) -> Sequence[events.Event]:
+        """Events that bring another object to where this one is."""
+        found: list[events.Event] = []
+        for id_, call in self._calls.items():
+            found.append(events.ItemStarted(call.item))
+            if isinstance(call.item, event_items.CommandExecution):
+                found.append(events.CommandOutputDelta(id_, call.output))
+        return found
+
+    def output_of(self, item_id: str) -> str:
+        """The end of what a command that runs has printed."""
+        return call.output if (call := self._calls.get(item_id)) else ""
+
+    def start(self, item: event_items.ThreadItem) -> None:
+        if call := self._calls.get(item.id):
+            call.item = item
+        else:
+            self._calls[item.id] = _Call(item, self._clock())
+
+    def go_on(
+        self,
+        event: events.CommandOutputDelta | events.CommandInBackground | events.McpToolCallProgress,
+    ) -> None:
+        if (call := self._calls.get(event.item_id)) is None:
+            return
+        if isinstance(event, events.CommandInBackground):
+            call.since = self._now()
+        elif isinstance(event, events.CommandOutputDelta):
+            call.output = (call.output + event.delta)[-_OUTPUT_KEPT:]
+        else:
+            call.output = event.message[:_OUTPUT_KEPT]
+
+    def end(self, item_id: str) -> None:
+        self._calls.pop(item_id, None)
+
+    def end_turn(self) -> Sequence[event_items.ThreadItem]:
+        """Keep what goes on in the background; the items of the rest."""
+        cut_off = [each.item for each in self._calls.values() if not each.since]
+        self._calls = {key: each for key, each in self._calls.items() if each.since}
+        return cut_off
+
+    def rows(self, renderer: Renderer, width: int, max_rows: int) -> list[Fragments]:
+        tail = _TAIL_ROWS // max(1, len(self._calls))
+        theme = renderer.theme
+        rows: list[Fragments] = []
+        heads: list[Fragments] = []
+        # What the model waits for comes first.
+        for each in sorted(self._calls.values(), key=lambda each: bool(each.since)):
+            if each.since and isinstance(each.item, event_items.CommandExecution):
+                cell = background_cell(each.item, each.output, each.since, theme)
+            else:
+                age = self._clock() - each.began
+                cell = live_cell(each.item, each.output, age, theme, tail=tail)
+            if cell is not None:
+                cell_rows = renderer.fragments(cell, width)
+                rows += [[], *cell_rows]
+                heads.append(cell_rows[0])
+        if len(rows) <= max_rows:
+            return rows
+        # One row for each; if that is too much as well, the number of the others.
+        room = max(max_rows - 2, 0)
+        hidden = len(heads) - room
+        more: Fragments = [("class:quiet", f"  … +{hidden} running")]
+        return ([[], *heads] if hidden <= 1 else [[], *heads[:room], more])[:max_rows]
