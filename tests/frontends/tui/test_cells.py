@@ -374,3 +374,12 @@ def test_a_warning_is_shown_to_the_end_of_its_sentence() -> None:
     shown = Shown()
     shown.transcript.notice(f"It failed: {'why, ' * 100}so do this.", "warning")
     assert shown.lines[-1].endswith("so do this.")
+
+
+def test_how_a_command_ended_stands_behind_it_and_narrows_no_other_row() -> None:
+    shown = Shown(60)
+    words = " ".join(f"word{n}" for n in range(15))
+    shown.complete(command(f"echo {words}", exit_code=128, status="failed"))
+    first, *_, last = [line for line in shown.lines if "word" in line]
+    assert len(first) > 50
+    assert last.endswith("exit 128 · 1.2s") and last.split()[0].startswith("word")

@@ -118,11 +118,11 @@ class Tailed:
     tail: Text
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width = options.max_width
-        lines = self.text.wrap(console, width)
-        if lines and lines[-1].cell_len + self.tail.cell_len > width > 2 * self.tail.cell_len:
-            lines = self.text.wrap(console, width - self.tail.cell_len)
-        yield Text("\n").join([*lines[:-1], *(line + self.tail for line in lines[-1:])])
+        width, tail = options.max_width, self.tail
+        lines = list(self.text.wrap(console, width))
+        if lines and lines[-1].cell_len + tail.cell_len > width > 2 * tail.cell_len:
+            lines[-1:] = lines[-1].wrap(console, width - tail.cell_len)
+        yield Text("\n").join([*lines[:-1], *(line + tail for line in lines[-1:])])
 
 
 def marked(*parts: RenderableType, sign: str = "•", style: str = "quiet") -> Hanging:
