@@ -382,4 +382,5 @@ def test_how_a_command_ended_stands_behind_it_and_narrows_no_other_row() -> None
     shown.complete(command(f"echo {words}", exit_code=128, status="failed"))
     first, *_, last = [line for line in shown.lines if "word" in line]
     assert len(first) > 50
-    assert last.endswith("exit 128 · 1.2s") and last.split()[0].startswith("word")
+    assert last.endswith("exit 128 · 1.2s")
+    assert last.split()[0].startswith("word")
