@@ -94,6 +94,9 @@ class _Transcript:
                 self._show(replace(patch, diff=diff))
             case {"type": "task_complete", "duration_ms": int(duration_ms)}:
                 self._show(event_items.TurnTime(id=self._past.next_id(), duration_ms=duration_ms))
+            case {"type": "turn_aborted", "reason": "interrupted"}:
+                message, id_ = event_items.INTERRUPTED, self._past.next_id()
+                self._show(event_items.ErrorItem(id=id_, message=message, code="aborted"))
             case _:
                 pass
 
@@ -107,9 +110,9 @@ class _Transcript:
         elif is_summary(encoded):
             self._show(event_items.ContextCompaction(id=self._past.next_id(), status="completed"))
         elif found := _OWN_COMMAND.fullmatch("".join(message_texts(item.get("content")))):
-            self._show(
-                calls.past_command(self._past.next_id(), found[1], "", calls.read_report(found[2]))
-            )
+            report = calls.read_report(found[2])
+            ran = calls.past_command(self._past.next_id(), found[1], "", report)
+            self._show(replace(ran, is_users=True))
 
     def _call(self, index: int, item: dict[str, Any], name: str, arguments: dict[str, Any]) -> None:
         if self._answered is not None:

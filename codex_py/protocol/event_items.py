@@ -6,13 +6,15 @@ fields beyond those are additions.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from codex_py.protocol.approval import DENIALS
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import ChangeKind, PatchedFile
 
 Status: TypeAlias = Literal["in_progress", "completed", "failed"]
+INTERRUPTED: Final = "Conversation interrupted"
+"""The message of the code `aborted`."""
 
 
 @frozen(kw_only=True)
@@ -143,7 +145,7 @@ class TodoList(_Item):
 
 @frozen(kw_only=True)
 class ErrorItem(_Item):
-    """Something the user should know that does not end the turn."""
+    """Something the user should know. It has ended the turn if it has a code and no tool: only in a replay."""
 
     type: ClassVar = "error"
     message: str

@@ -5,6 +5,7 @@ import pytest
 
 from codex_py.app.thread import thread_items
 from codex_py.protocol.event_items import (
+    INTERRUPTED,
     AgentMessage,
     Change,
     CommandExecution,
@@ -243,6 +244,14 @@ def test_patches_are_shown_with_the_diffs_that_were_made_for_them() -> None:
     assert shown[-1] == TurnTime(id="history_4", duration_ms=1500)
 
 
+def test_a_turn_that_was_interrupted_says_so_again() -> None:
+    aborted = item("turn_aborted", reason="interrupted")
+    assert thread_items([user("Go."), user("<turn_aborted>\n</turn_aborted>"), aborted]) == [
+        UserMessage(id="history_0", text="Go."),
+        ErrorItem(id="history_1", message=INTERRUPTED, code="aborted"),
+    ]
+
+
 def test_a_command_that_the_user_has_run_is_shown_again() -> None:
     told = (
         "<user_shell_command>\n<command>\nls; false\n</command>\n<result>\nExit code: 1\n"
@@ -256,6 +265,7 @@ def test_a_command_that_the_user_has_run_is_shown_again() -> None:
             exit_code=1,
             status="failed",
             duration_ms=250,
+            is_users=True,
         )
     ]
 

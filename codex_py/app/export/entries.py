@@ -73,6 +73,8 @@ def _entry(item: event_items.ThreadItem) -> Entry:
             return _agents(item)
         case event_items.WebSearch():
             return Entry("call", plain(" ".join(search_words(item))))
+        case event_items.ErrorItem(message=message, code="aborted"):
+            return Entry("note", message)
         case event_items.ErrorItem(message=message):
             return Entry("error", "Error", failed=True, parts=_texts(message))
         case event_items.ContextCompaction():

@@ -92,6 +92,7 @@ class Progress:
                 self._has_failed = False
             case events.TurnFailed(error):
                 self._has_failed = error.code != "aborted"
+                self._keep_end(error)
                 event = replace(event, error=replace(error, message=self._advised(error)))
             case events.SteeringRefused():
                 self._surface.composer.restore([self._surface.outbox.steered.pop(0)])
@@ -119,6 +120,12 @@ class Progress:
             self.last_answer = item.text
         self._status.commands.pop(item.id, None)
         self.said.append(item)
+
+    def _keep_end(self, error: events.ErrorInfo) -> None:
+        if (text := self._transcript.unfinished).strip():
+            self.said.append(event_items.AgentMessage(id="", text=text))
+        message = error.message if self._has_failed else event_items.INTERRUPTED
+        self.said.append(event_items.ErrorItem(id="", message=message, code=error.code))
 
     @property
     def _transcripts(self) -> Sequence[Transcript]:

@@ -45,7 +45,7 @@ _REPLAYED_ITEMS = 300
 _REPLAYED_CHARACTERS = 200_000
 """Of an earlier conversation, this much is shown of its end."""
 
-_INTERRUPTED = "Conversation interrupted - say what to do instead"
+_INTERRUPTED = f"{event_items.INTERRUPTED} - say what to do instead"
 
 
 @dataclass(slots=True)
@@ -141,7 +141,12 @@ class Transcript:
     @property
     def under_way(self) -> Sequence[events.Event]:
         """Events that bring another one, which has replayed what is over, to where this one is."""
-        return [events.MessageDelta("".join(self._answer.streamed)), *self.running.under_way]
+        return [events.MessageDelta(self.unfinished), *self.running.under_way]
+
+    @property
+    def unfinished(self) -> str:
+        """The answer as far as it has arrived."""
+        return "".join(self._answer.streamed)
 
     def greet(self, text: str, hint: str) -> None:
         """Show who answers, and how to begin, below the name of the program."""
@@ -241,8 +246,7 @@ class Transcript:
         self.running.end(item.id)
         match item:
             case event_items.AgentMessage(text=text):
-                streamed = "".join(self._answer.streamed)
-                if text.startswith(streamed):
+                if text.startswith(streamed := self.unfinished):
                     # The whole answer or its end may come without having been streamed.
                     self._answer.blocks.feed(text[len(streamed) :])
                 self._end_answer()

@@ -46,6 +46,7 @@ ITEMS: list[event_items.ThreadItem] = [
     event_items.AgentMessage(id="10", text="# Done\n\nSee [f](f.py:3)."),
     event_items.TurnTime(id="11", duration_ms=3000),
     event_items.UserMessage(id="12", text="And?"),
+    event_items.ErrorItem(id="13", message=event_items.INTERRUPTED, code="aborted"),
 ]
 
 
@@ -89,7 +90,8 @@ def test_markdown_has_all_that_was_said_and_done() -> None:
         '**Called s.t**\n\n```json\n{\n  "a": 1\n}\n```\n\n**Started agent y**\n\nLook.\n\n'
         "**Searched the web for words**\n\n**Error**\n\n```\nit broke\n```\n\n"
         "**Compacted: for the model, a summary takes the place of the above**\n\n"
-        "## Agent\n\n# Done\n\nSee [f](f.py:3).\n\n**Worked for 3s**\n\n## User\n\nAnd?\n"
+        "## Agent\n\n# Done\n\nSee [f](f.py:3).\n\n**Worked for 3s**\n\n## User\n\nAnd?\n\n"
+        "**Conversation interrupted**\n"
     )
 
 

@@ -94,7 +94,8 @@ def _item_cell(item: event_items.ThreadItem, theme: Theme) -> RenderableType | N
             verb, what = search_words(item)
             return marked(Text.assemble((f"{verb} ", "action"), one_line(what, 300)))
         case event_items.ErrorItem():
-            return note_cell(item.message, "warning")
+            has_ended_turn = item.code is not None and item.tool is None
+            return note_cell(item.message, "error" if has_ended_turn else "warning")
         case event_items.ContextCompaction():
             return _compaction_cell(item)
         case event_items.TurnTime(duration_ms=duration_ms):
