@@ -82,7 +82,7 @@ async def read_agent(
 ) -> None:
     """Show the conversation of an agent, as it goes on, until the user leaves it."""
     items = thread_items(agent.items)
-    pages, reader = conversation_pages(_name(agent), items, (), overlays.renderer)
+    pages, reader = conversation_pages(_name(agent), items, None, overlays.renderer)
     pages.state = lambda: agent.state.status.replace("_", " ")
     with listening(news.readers, reader):
         await overlays.show(pages, ("c-k", "{agents.stop} stops it", interrupt))

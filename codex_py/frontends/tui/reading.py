@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from codex_py.frontends.tui.overlay import Pages
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.transcript import Transcript
-from codex_py.protocol import event_items, events
+from codex_py.protocol import event_items
 
 
 def conversation_pages(
     title: str,
     items: Sequence[event_items.ThreadItem],
-    under_way: Sequence[events.Event],
+    under_way: Transcript | None,
     renderer: Renderer,
     *,
     show_reasoning: bool = True,
@@ -21,8 +21,8 @@ def conversation_pages(
     pages = Pages(title, at_end=True)
     transcript = Transcript(renderer, pages.add, show_reasoning=show_reasoning)
     transcript.replay(items)
-    for event in under_way:
-        transcript(event)
+    if under_way is not None:
+        transcript.follow(under_way)
     pages.live = transcript.live
     return pages, transcript
 

@@ -1,7 +1,7 @@
 """The calls that run: those that the model waits for, and commands in the background."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codex_py.frontends.tui.cells.command import background_cell
 from codex_py.frontends.tui.cells.item import live_cell
@@ -42,15 +42,10 @@ class Running:
         """The model waits for one of them."""
         return not all(each.since for each in self._calls.values())
 
-    @property
-    def under_way(self) -> Sequence[events.Event]:
-        """Events that bring another object to where this one is."""
-        found: list[events.Event] = []
-        for id_, call in self._calls.items():
-            found.append(events.ItemStarted(call.item))
-            if isinstance(call.item, event_items.CommandExecution):
-                found.append(events.CommandOutputDelta(id_, call.output))
-        return found
+    def copy(self) -> "Running":
+        copy = Running(self._clock, self._now)
+        copy._calls = {key: replace(each) for key, each in self._calls.items()}
+        return copy
 
     def output_of(self, item_id: str) -> str:
         """The end of what a command that runs has printed."""

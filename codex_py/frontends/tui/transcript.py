@@ -138,10 +138,11 @@ class Transcript:
         """Of the thought that the model has right now."""
         return heading_of(self._reasoning)
 
-    @property
-    def under_way(self) -> Sequence[events.Event]:
-        """Events that bring another one, which has replayed what is over, to where this one is."""
-        return [events.MessageDelta(self.unfinished), *self.running.under_way]
+    def follow(self, other: "Transcript") -> None:
+        """Take over what is under way there; what is over has been replayed."""
+        self._clock, self._turn_began = other._clock, other._turn_began
+        self.running = other.running.copy()
+        self(events.MessageDelta(other.unfinished))
 
     @property
     def unfinished(self) -> str:

@@ -382,7 +382,7 @@ def overlay(width: int, theme: Theme) -> str:
         AgentMessage(id="4", text=ANSWER),
     ]
     renderer = Renderer(theme).whole()
-    conversation, _ = conversation_pages("The conversation", items, (), renderer)
+    conversation, _ = conversation_pages("The conversation", items, None, renderer)
     diff, paste = Pages("Changes"), Pages("Pasted")
     for cell in diff_cells(PATCH):
         diff.add(cell)

@@ -4,9 +4,19 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from codex_py.frontends.tui.progress import Progress
+from codex_py.frontends.tui.reading import conversation_pages
 from codex_py.frontends.tui.status import Status
-from codex_py.protocol.event_items import INTERRUPTED, UserMessage
-from codex_py.protocol.events import ErrorInfo, MessageDelta, TurnFailed, TurnStarted
+from codex_py.protocol.event_items import INTERRUPTED, CommandExecution, UserMessage
+from codex_py.protocol.events import (
+    CommandOutputDelta,
+    ErrorInfo,
+    ItemStarted,
+    MessageDelta,
+    TurnCompleted,
+    TurnFailed,
+    TurnStarted,
+)
+from codex_py.protocol.stream import Usage
 from tests.frontends.tui.shown import Shown
 
 
@@ -40,3 +50,23 @@ def test_an_answer_that_was_cut_off_and_what_ended_the_turn_can_be_read() -> Non
         "",
         "■ 503: at lunch",
     ]
+
+
+def test_who_begins_to_read_during_a_turn_is_told_of_its_whole_time() -> None:
+    shown = Shown()
+    command = CommandExecution(id="1", command="make")
+    shown.tell(TurnStarted(), MessageDelta("Half"), ItemStarted(command))
+    shown.tell(CommandOutputDelta("1", "built\n"))
+    shown.time_s += 5
+    pages, reader = conversation_pages("", [], shown.transcript, shown.renderer)
+    rows = ["".join(part[1] for part in row).rstrip() for row in reader.live(80, 20)]
+    assert rows == shown.live()
+    assert "• Running make · 5s" in rows
+    for transcript in (shown.transcript, reader):
+        transcript(CommandOutputDelta("1", "more\n"))
+    assert (
+        reader.running.output_of("1") == shown.transcript.running.output_of("1") == "built\nmore\n"
+    )
+    shown.time_s += 9
+    reader(TurnCompleted(Usage()))
+    assert "Worked for 14s" in shown.renderer.text(pages.sections[-1].cell, 80)

@@ -81,13 +81,13 @@ async def _help(context: CommandContext, _: str) -> None:
 
 
 async def _transcript(context: CommandContext, _: str) -> None:
-    progress, transcript = context.conversation.progress, context.transcript
+    progress = context.conversation.progress
     if not progress.said:
         raise CodexError("nothing has been said yet", code="nothing_said")
     pages, reader = conversation_pages(
         "The conversation",
         progress.said,
-        transcript.under_way,
+        context.transcript,
         context.overlays.renderer,
         show_reasoning=not context.config.hide_agent_reasoning,
     )
