@@ -26,10 +26,10 @@ from codex_py.protocol.response_order import Place
 from codex_py.protocol.settings import TurnSettings
 from codex_py.rollout.git_info import git_info
 from codex_py.rollout.index import (
-    find_session,
     latest_session,
     newest_continuation,
     require_active,
+    require_session,
     why_none,
 )
 from codex_py.rollout.records import SessionMeta
@@ -164,13 +164,7 @@ def session_to_resume(setup: SessionSetup) -> Path | None:
     """The file of the session to resume; None to start a new one. Raises a `SessionError` if it is not there."""
     config, options = setup.config, setup.options
     if options.resume is not None:
-        path = find_session(config.home, options.resume)
-        if path is None:
-            raise SessionError(
-                f"no session found with the id or name {options.resume!r};"
-                " `codex-py sessions list --all` shows them",
-                exit_code=ExitCode.USAGE,
-            )
+        path = require_session(config.home, options.resume)
         require_active(config.home, path)
         return newest_continuation(config.home, path)
     if not options.resume_last:

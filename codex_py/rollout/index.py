@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from codex_py.errors import SessionError
+from codex_py.errors import ExitCode, SessionError
 from codex_py.filesystem.private import locked, written_whole
 from codex_py.protocol.ids import is_thread_id, utc_timestamp
 from codex_py.protocol.json_fields import well_formed
@@ -44,6 +44,17 @@ def find_session(
     named = (id_ for id_, name in reversed(thread_names(home).items()) if name == id_or_name)
     found = (path for id_ in named for path in files_of_thread(home, id_, folders))
     return next(found, None)
+
+
+def require_session(home: Path, id_or_name: str) -> Path:
+    """As `find_session`. Raises a `SessionError` if there is none."""
+    if (path := find_session(home, id_or_name)) is None:
+        raise SessionError(
+            f"no session found with the id or name {id_or_name!r};"
+            " `codex-py sessions list --all` shows them",
+            exit_code=ExitCode.USAGE,
+        )
+    return path
 
 
 def files_of_thread(

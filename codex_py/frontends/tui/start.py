@@ -14,6 +14,7 @@ from codex_py.frontends.tui.first_frame import FirstFrame
 from codex_py.frontends.tui.launch import Launch
 from codex_py.frontends.tui.theme import own_styles, terminal_theme
 from codex_py.frontends.worktrees import in_folder_of_session
+from codex_py.rollout.index import require_session
 
 
 def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
@@ -31,6 +32,8 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
 
     config = configured()
     config.require_enforced()
+    if target.resume is not None:
+        require_session(config.home, target.resume)
     add_dirs = tuple(working_folder(arguments.cd) / name for name in arguments.add_dir)
     if arguments.replay and target.prompt is None:
         raise UsageError("--replay needs the prompt that was recorded")

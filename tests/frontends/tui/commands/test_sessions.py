@@ -19,6 +19,7 @@ def test_a_conversation_stays_where_another_cannot_be_opened(start: Start) -> No
     with ScriptedServer([ANSWER, AGAIN]) as server:
         program = start(server, "Hello?")
         program.wait_for("Hello you.")
+        program.wait_until(lambda: not program.title.startswith("\u2022"), what="the turn's end")
         program.type("/resume nobody")
         program.press("enter")
         program.wait_for("no session found with the id or name 'nobody'")
@@ -29,10 +30,19 @@ def test_a_conversation_stays_where_another_cannot_be_opened(start: Start) -> No
         assert second.input[: len(first.input)] == first.input
 
 
+@pytest.mark.parametrize("command", ["resume", "fork"])
+def test_a_session_that_is_not_there_opens_no_terminal(start: Start, command: str) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server, command, "nobody")
+        assert program.wait() == 2
+    assert program.text.startswith("Error: no session found with the id or name 'nobody'; ")
+    assert IDLE not in program.text
+
+
 def test_what_is_sent_without_a_conversation_is_given_back(start: Start) -> None:
     with ScriptedServer([ANSWER]) as server:
-        program = start(server, "resume", "nobody")
-        program.wait_for("no session found")
+        program = start(server, "resume", "--last")
+        program.wait_for("no session to resume")
         program.type("Hello?")
         program.press("enter")
         program.wait_for("not sent: there is no conversation; /new begins one")
