@@ -4,6 +4,8 @@ Keys that are not bound here are as in emacs or in vi, which prompt-toolkit know
 """
 
 import asyncio
+import math
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -25,7 +27,9 @@ from codex_py.streams.terminal import printable
 
 _AGAIN_TO_LEAVE: Final = "Press Ctrl-C again to leave"
 _STOPPED: Final = "Stopped"
-"""While this is shown, Ctrl-C and Esc do nothing: pressed twice in a hurry they neither leave nor go back."""
+"""While this is shown, Esc does nothing: pressed twice in a hurry it does not go back."""
+_HURRY_S: Final = 1.0
+"""Ctrl-C does not leave for so long after it has interrupted: it may still mean the turn."""
 _AGAIN_TO_LEAVE_WORK: Final = "The agent works: press Ctrl-D again to leave"
 _AGAIN_TO_GO_BACK: Final = "Press Esc again to go back to an earlier prompt"
 _AGAIN_TO_EMPTY: Final = "Press Esc again to empty the prompt ({editor.move_up} brings it back)"
@@ -144,9 +148,14 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
     composer, hints, leaving = surface.composer, surface.hints, surface.leaving
     held = Condition(lambda: composer.vi_uses_escape)
     is_empty = Condition(lambda: not composer.buffer.text)
+    stopped_at = -math.inf
 
     def interrupt() -> bool:
-        return surface.loaded is not None and surface.loaded.interrupt()
+        nonlocal stopped_at
+        if surface.loaded is None or not surface.loaded.interrupt():
+            return False
+        stopped_at = time.monotonic()
+        return True
 
     twice = partial(_twice, hints)
     interrupts = "esc" in surface.keymap.keys("chat.interrupt_turn")
@@ -165,10 +174,11 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
     def control_c(_event: KeyPressEvent) -> None:
         if composer.text:
             composer.stash()
-        elif interrupt() or hints.answered == _STOPPED:
+        elif interrupt():
             hints.show(_STOPPED, for_s=_TWICE_WITHIN_S)
         else:
-            twice(_AGAIN_TO_LEAVE, leaving.leave)
+            in_hurry = time.monotonic() - stopped_at < _HURRY_S
+            twice(_AGAIN_TO_LEAVE, leaving.leave, in_hurry=in_hurry)
 
     def control_d(_event: KeyPressEvent) -> None:
         if surface.loaded is not None and surface.loaded.is_working:
@@ -183,9 +193,11 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
     bind(keys, "c-d", control_d, composing & is_empty)
 
 
-def _twice(hints: Hints, hint: str, action: Callable[[], object]) -> None:
-    """Do it if the key was pressed before; else show the hint that says so."""
-    if hints.answered == hint:
+def _twice(
+    hints: Hints, hint: str, action: Callable[[], object], *, in_hurry: bool = False
+) -> None:
+    """Do it if the key was pressed before, and not `in_hurry`; else show the hint that says so."""
+    if hints.answered == hint and not in_hurry:
         action()
     else:
         hints.show(hint, for_s=_TWICE_WITHIN_S)
