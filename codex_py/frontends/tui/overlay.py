@@ -4,6 +4,7 @@ What it shows are cells, as they would go to the scrollback, but whole. They are
 """
 
 import asyncio
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -100,7 +101,7 @@ class Overlay(Panel[None]):
         self._below = below
         self._further = f" · {further[1]}" if further else ""
         self._drawn: dict[int, list[Fragments]] = {}
-        """The rows of sections, for a screen of so many columns."""
+        """The rows of sections, not folded, for a screen of so many columns."""
         self._columns = 0
         self._live: list[Fragments] = []
         self._place = (0, 0)
@@ -110,6 +111,8 @@ class Overlay(Panel[None]):
         self._searched = ""
         self._hit: tuple[int, int] | None = None
         """The row that was found last, which may not be the first one on the screen."""
+        self._found = ""
+        """Which of how many rows that is."""
         self._asked: str | None = None
         """What is written to be searched for; None while nothing is."""
         self._bind(further)
@@ -177,6 +180,8 @@ class Overlay(Panel[None]):
             return [("bold", f"/{fit(self._asked, columns - 2)}")]
         # Without its remark, which may name keys that do something else here.
         line: Fragments = [(each[0], each[1].rstrip()) for each in self._below(columns)[:1]]
+        if self._found:
+            line = [("bold", self._found), *([("", " · "), *line] if line else [])]
         if line:
             left = max(1, columns - len(_ONE_KEY) - len(" · "))
             line = [*shortened(line, left), ("class:quiet", " · ")]
@@ -200,17 +205,23 @@ class Overlay(Panel[None]):
 
     def _rows(self, number: int) -> list[Fragments]:
         """The rows of a section; behind the last one, those that still change."""
+        if number >= len(self._pages.sections):
+            return self._live if number == len(self._pages.sections) else []
+        rows = self._whole(number)
+        first = int(self._pages.sections[number].space and number > 0) + 1
+        if self._pages.sections[number].is_folded and len(rows) > first:
+            more: Fragments = [("class:quiet", f"  … +{len(rows) - first} lines (Enter)")]
+            rows = [*rows[:first], more]
+        return rows
+
+    def _whole(self, number: int) -> list[Fragments]:
+        """The rows of a section that is not folded."""
         columns = get_app().output.get_size().columns
         if self._columns != columns:
             self._drawn, self._columns = {}, columns
-        if number >= len(self._pages.sections):
-            return self._live if number == len(self._pages.sections) else []
         if number not in self._drawn:
             section = self._pages.sections[number]
             rows = self._renderer.fragments(section.cell, columns)
-            if section.is_folded and len(rows) > 1:
-                more: Fragments = [("class:quiet", f"  … +{len(rows) - 1} lines (Enter)")]
-                rows = [rows[0], more]
             self._drawn[number] = [[], *rows] if section.space and number else rows
         return self._drawn[number]
 
@@ -245,7 +256,6 @@ class Overlay(Panel[None]):
         if number >= 0:
             section = self._pages.sections[number]
             section.is_folded = not section.is_folded
-            self._drawn.pop(number, None)
             self._go((number, 0))
 
     def _fold_all(self) -> None:
@@ -254,7 +264,6 @@ class Overlay(Panel[None]):
         folds = not all(each.is_folded for each in others)
         for each in others:
             each.is_folded = folds
-        self._drawn.clear()
         self._go((self._place[0], 0))
 
     def _ask(self, text: str | None) -> None:
@@ -277,27 +286,21 @@ class Overlay(Panel[None]):
         """To the next row with the text, or to the one before; around the ends."""
         self.changed()
         sections, here = self._pages.sections, self._hit or self._place
-        if not (self._searched and sections):
-            return
-        count, is_new = len(sections), self._hit is None
-        for distance in range(count + 1):
-            number = (here[0] + step * distance) % count
-            rows = self._unfolded(number)
-            places = [n for n, row in enumerate(rows) if self._has(row)]
-            if distance in {0, count}:
-                is_behind = distance == 0
-                places = [n for n in places if ((n - here[1]) * step > -is_new) is is_behind]
-            if places:
-                sections[number].is_folded = False
-                self._drawn.pop(number, None)
-                self._hit = number, places[0 if step > 0 else -1]
-                self._go(self._hit)
-                return
-
-    def _unfolded(self, number: int) -> list[Fragments]:
-        if number < len(sections := self._pages.sections) and sections[number].is_folded:
-            return self._renderer.fragments(sections[number].cell, get_app().output.get_size()[1])
-        return self._rows(number)
+        hits = [
+            (number, row)
+            for number in range(len(sections) if self._searched else 0)
+            for row, text in enumerate(self._whole(number))
+            if self._has(text)
+        ]
+        self._found = "nothing found" * bool(self._searched)
+        if hits:
+            # A new search may find the row that it begins at.
+            after = bisect_left if self._hit is None else bisect_right
+            at = after(hits, here) if step > 0 else bisect_left(hits, here) - 1
+            self._hit = hits[at % len(hits)]
+            self._found = f"{at % len(hits) + 1}/{len(hits)}"
+            sections[self._hit[0]].is_folded = False
+            self._go(self._hit)
 
     def _has(self, row: Fragments) -> bool:
         return self._searched.lower() in fragment_list_to_text(row).lower()

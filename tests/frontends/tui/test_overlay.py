@@ -1,5 +1,7 @@
 """The overlay: the whole conversation, and other long texts, over what is on the screen."""
 
+import asyncio
+import io
 import os
 import re
 import signal
@@ -8,6 +10,15 @@ import time
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.application import Application
+from prompt_toolkit.application.current import set_app
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.formatted_text import fragment_list_to_text
+from prompt_toolkit.input import DummyInput
+from prompt_toolkit.key_binding.key_processor import KeyPress, KeyProcessor
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.output.vt100 import Vt100_Output
+from rich.text import Text
 
 from codex_py.frontends.tui.overlay import Overlay, Pages
 from codex_py.frontends.tui.render import Renderer
@@ -22,7 +33,7 @@ from codex_py.testing import (
 )
 from codex_py.testing.events import Event
 from tests.e2e.test_review import git
-from tests.frontends.tui.drawing import panel_text
+from tests.frontends.tui.drawing import KEYMAP, panel_text
 from tests.frontends.tui.shown import PLAIN
 from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.frontends.tui.test_approval import QUESTION, asks, says
@@ -62,6 +73,28 @@ def opened(program: PtyProgram) -> None:
 def closed(program: PtyProgram) -> None:
     program.wait_until(lambda: not program.is_covered)
     program.wait_for(IDLE)
+
+
+def after(pages: Pages, *keys: str) -> list[list[str]]:
+    """The rows of its overlay, 80 columns by 12, after each of these keys."""
+
+    async def pressed() -> list[list[str]]:
+        overlay = Overlay(pages, Renderer(PLAIN).whole(), lambda _: [])
+        overlay.changed, overlay.named = lambda: None, KEYMAP.named
+        processor, shown = KeyProcessor(overlay.keys), list[list[str]]()
+        for key in keys:
+            overlay.text()
+            processor.feed_multiple(
+                [KeyPress(Keys.Enter if each == "\r" else each) for each in key]
+            )
+            processor.process_keys()
+            rows = fragment_list_to_text(overlay.text()).split("\n")
+            shown.append([row.rstrip() for row in rows])
+        return shown
+
+    output = Vt100_Output(io.StringIO(), lambda: Size(rows=12, columns=80))
+    with set_app(Application[None](input=DummyInput(), output=output)):
+        return asyncio.run(pressed())
 
 
 @pytest.mark.parametrize("columns", [60, 80, 140])
@@ -114,6 +147,30 @@ def test_search_goes_on_and_around_and_unfolds(start: Start) -> None:
         program.settle()
         program.type("q")
         closed(program)
+
+
+def test_a_search_says_which_of_how_many_it_has_found_or_that_there_is_nothing() -> None:
+    pages = Pages("x")
+    for n in range(20):
+        pages.add(Text(f"a{n}\nb{n % 10}\nb{n} again"))
+    rows = after(pages, *"f/b7", "\r", *"nnNNNn", "/b99", "\r", "/", "\r")
+    assert [each[-1].split(" \u00b7 ")[0] for each in rows[4:]] == [
+        *(
+            "1/3",
+            "2/3",
+            "3/3",
+            "2/3",
+            "1/3",
+            "3/3",
+            "1/3",
+            "/b99",
+            "nothing found",
+            "/",
+            "Esc leaves",
+        ),
+    ]
+    assert rows[4][1:4] == ["b7", "b7 again", ""]
+    assert rows[5][1] == "b7 again"
 
 
 def test_prompts_are_jumped_between_and_answers_folded(start: Start) -> None:
