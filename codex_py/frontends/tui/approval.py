@@ -2,7 +2,8 @@
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from prompt_toolkit.formatted_text import fragment_list_to_text
@@ -15,11 +16,19 @@ from codex_py.frontends.tui.cells.command import elsewhere
 from codex_py.frontends.tui.cells.layout import WHOLE, marked, one_line
 from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.first_frame import INDENT
-from codex_py.frontends.tui.fitting import LOW, Fragments, both_ends, ends_of, fit, joined
+from codex_py.frontends.tui.fitting import (
+    Fragments,
+    beginning_of,
+    both_ends,
+    ends_of,
+    fit,
+    joined,
+    wrapped,
+)
 from codex_py.frontends.tui.highlighting import highlighted
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.overlay import Overlays, Pages
-from codex_py.frontends.tui.panel import SHOWS_ALL, Choice, Entry, field_of
+from codex_py.frontends.tui.panel import ROOMY, SHOWS_ALL, Choice, Entry, field_of
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import Theme
@@ -27,7 +36,7 @@ from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.event_items import Change
 from codex_py.protocol.json_fields import json_or
-from codex_py.streams.plain_text import plain
+from codex_py.streams.plain_text import cut, plain
 from codex_py.streams.terminal import printable
 
 _KINDS: Final = {
@@ -40,9 +49,8 @@ _KINDS: Final = {
 _LIKE_IT: Final = ", and what begins like it from now on"
 _REASON_ROWS: Final = 4
 _LEAST_REASON_ROWS: Final = 2
-_LEAST_BODY_ROWS: Final = 3
-_ROOMY: Final = 7
-"""Rows. With fewer there are no empty ones."""
+_LEAST_BODY_ROWS: Final = 4
+"""With fewer, its rows go on from one to the next."""
 _BESIDE_LABEL: Final = len("> 1. ") + len(" (p)")
 _MANY_ROWS: Final = 10_000
 _MOST_PATCH: Final = 60
@@ -93,68 +101,80 @@ class TerminalApprover:
 
     def _question(self, request: ApprovalRequest, room: int) -> Fragments:
         """Both ends of the call, and as much of the reason as fits beside it, in so many rows."""
-        width = self._width
-        is_low = self._screen.height < LOW or room < _ROOMY
-        agent = f"{plain(request.agent)}: " if request.agent else ""
-        asked = f"{agent}Would you like to {_KINDS[request.kind][0]}?"
-        title: list[Fragments] = [[("bold", fit(asked, width))]]
-        all_key = self._panels.named(SHOWS_ALL)
+        width, all_key = self._width, self._panels.named(SHOWS_ALL)
         what = _body(request, self._screen.theme, most=_MOST_PATCH, key=all_key)
-        body = self._rows(what)
-        said = request.justification or ""
-        why = (request.reason or "").removesuffix(said).rstrip(": ")
-        reason = [*self._told("Why asked: ", why), *self._told("The model says: ", said)]
-        if is_low:
-            above = title if room > 1 else []
-            left = room - len(above)
-            ends = self._both_ends(what, body, left - bool(reason and left > 1))
-            return joined([*above, *ends, *_beginning_of(reason, left - len(ends), width)])
-        left = room - len(title) - 1
-        spare = max(_LEAST_REASON_ROWS, left - len(body) - 1)
-        beside = left - min(len(body), _LEAST_BODY_ROWS) - 1
-        told = _beginning_of(reason, min(_REASON_ROWS, spare, beside), width)
-        parts = [title, self._both_ends(what, body, left - len(told) - bool(told)), told]
-        return joined([row for part in parts if part for row in ([], *part)][1:])
+        body, reasons = self._rows(what), [self._rows(each) for each in _reasons(request)]
+        if room < 2:
+            return joined(self._middle_cut(what, body, 1, all_key))
+        gap = int(room >= ROOMY)
+        left = room - 1 - gap
+        spare = left - len(body) - gap
+        # On a low screen, a call that fits is shown whole, whatever that leaves for the reason.
+        least = min(_LEAST_REASON_ROWS, left // 3) if gap or spare < 0 else 0
+        told = self._told(reasons, min(_REASON_ROWS, max(spare, least)))
+        for_body = left - len(told) - (gap if told else 0)
+        is_folded = len(body) > for_body >= _LEAST_BODY_ROWS
+        ends = ends_of(body, for_body, all_key)
+        if len(body) > for_body and not is_folded:
+            ends = self._middle_cut(what, body, for_body)
+        is_cut = len(body) > for_body or len(told) < sum(map(len, reasons))
+        mark = all_key if is_cut and not is_folded else ""
+        agent = f"{plain(request.agent)}: " if request.agent else ""
+        asked = fit(f"{agent}Would you like to {_KINDS[request.kind][0]}?", width - len(mark))
+        title: Fragments = [("bold", asked), ("class:quiet", mark)]
+        blank: list[Fragments] = [[]] * gap
+        return joined([*(title, *blank, *ends), *(blank if told else []), *told])
 
     @property
     def _width(self) -> int:
         return self._screen.width - len(INDENT)
 
-    def _told(self, who: str, text: str) -> list[Fragments]:
-        # In the model's own words, a line of its own could pass for the command.
-        line = " ".join(plain(text).split())
-        return self._rows(Text.assemble((who, "quiet"), (line, "emphasis"))) if line else []
+    def _told(self, reasons: Sequence[list[Fragments]], room: int) -> list[Fragments]:
+        """The beginning of each, one row of it at the least."""
+        told: list[Fragments] = []
+        for n, rows in enumerate(reasons, 1):
+            left = room - len(told)
+            told += beginning_of(rows, left - min(len(reasons) - n, max(0, left - 1)), self._width)
+        return told
 
-    def _both_ends(
-        self, what: RenderableType, body: list[Fragments], room: int
-    ) -> Sequence[Fragments]:
-        if room < _LEAST_BODY_ROWS and room < len(body):
-            # A row of the screen is no line of the text.
-            lines = (
-                what.plain.split("\n")
-                if isinstance(what, Text)
-                else map(fragment_list_to_text, body)
-            )
-            line = " ↵ ".join(text for line in lines if (text := line.strip()))
-            return [[("", both_ends(line, self._width))]]
-        return ends_of(body, room, self._panels.named(SHOWS_ALL))
+    def _middle_cut(
+        self, what: RenderableType, body: list[Fragments], room: int, mark: str = ""
+    ) -> list[Fragments]:
+        """As much of both ends of the call as fits in so many rows."""
+        # A row of the screen is no line of the text.
+        texts = map(fragment_list_to_text, body)
+        lines = what.plain.split("\n") if isinstance(what, Text) else texts
+        line = " ↵ ".join(text for line in lines if (text := line.strip()))
+        columns = room * self._width - len(mark)
+        line = both_ends(line, columns)
+        while True:
+            rows = wrapped([("", both_ends(line, columns) + mark)], self._width)
+            if len(rows) <= room or columns < 1:
+                return rows[:room]
+            columns -= 1
 
     def _rows(self, cell: RenderableType) -> list[Fragments]:
         return self._transcript.renderer.fragments(cell, self._width)[:_MANY_ROWS]
 
 
-def _beginning_of(rows: list[Fragments], room: int, width: int) -> list[Fragments]:
-    if len(rows) <= room:
-        return rows
-    if room < 1:
-        return []
-    last = fit(fragment_list_to_text(rows[room - 1]), width - 2).rstrip(" …")
-    return [*rows[: room - 1], [("", f"{last} …")]]
+def _reasons(request: ApprovalRequest) -> list[Text]:
+    said = request.justification or ""
+    why = (request.reason or "").removesuffix(said).rstrip(": ")
+    return _facts({"Why asked: ": why, "The model says: ": said})
+
+
+def _facts(facts: Mapping[str, str]) -> list[Text]:
+    # In the model's own words, a line of its own could pass for the command.
+    lines = {name: " ".join(plain(text).split()) for name, text in facts.items()}
+    return [Text.assemble((n, "quiet"), (line, "emphasis")) for n, line in lines.items() if line]
 
 
 def _pages(request: ApprovalRequest, theme: Theme) -> Pages:
     pages = Pages(f"What is to be decided: {_KINDS[request.kind][0]}")
-    pages.add(_body(request, theme))
+    pages.add(_body(request, replace(theme, cwd="")))
+    facts = _facts({"Agent: ": request.agent or "", "Folder: ": str(request.cwd)})
+    for n, fact in enumerate((*_reasons(request), *facts)):
+        pages.add(fact, space=not n)
     return pages
 
 
@@ -166,11 +186,11 @@ def _body(
             changes = [Change(path=str(path), kind="update") for path in request.paths]
             return diff_cell(request.summary, changes=changes, most=most, key=key)
         case "mcp":
-            return Text(plain(_pretty(request.summary)[:_LONGEST_SHOWN]))
+            return Text(plain(cut(_pretty(request.summary), _LONGEST_SHOWN)))
         case "network":
             return Text(plain(request.summary))
         case "command":
-            script = plain(script_of(request.summary, theme.shell)[:_LONGEST_SHOWN])
+            script = plain(cut(script_of(request.summary, theme.shell), _LONGEST_SHOWN))
             # First, because the end of a long script may not be on the screen.
             where = elsewhere(str(request.cwd), theme, before="In the folder ")
             return Text.assemble(

@@ -52,6 +52,13 @@ def ends_of(rows: Sequence[Fragments], room: int, remark: str = "") -> Sequence[
     return [*rows[:head], mark, *rows[len(rows) - tail :]][: max(0, room)]
 
 
+def beginning_of(rows: Sequence[Fragments], room: int, columns: int) -> Sequence[Fragments]:
+    """The first rows, as many as there is room for; the last of them ends in an ellipsis if there are more."""
+    if len(rows) <= room or room < 1:
+        return rows[: max(0, room)]
+    return [*rows[: room - 1], shortened([*rows[room - 1], ("", "…")], columns)]
+
+
 def wrapped(text: Fragments, columns: int) -> list[Fragments]:
     """Rows of at most so many columns, broken at blanks where there are any."""
     rows: list[Fragments] = []

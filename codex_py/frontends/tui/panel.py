@@ -50,6 +50,8 @@ _SLOW_WORD_S = 0.8
 the answer lasts."""
 _BY_ARROWS = "The arrows and {list.accept} answer; text goes to your prompt"
 SHOWS_ALL = " ({approval.open_fullscreen} shows all)"
+ROOMY = 9
+"""Rows for a question. With fewer, all are for its text."""
 _FIELD_ROWS = 6
 _MARGIN = len("> 1. ")
 
@@ -203,13 +205,14 @@ class Choice(Panel[T]):
     def _text(self) -> Fragments:
         room, columns = panel_size()
         answers = self._answers(columns, room)
-        blank: list[Fragments] = [] if _is_low() else [[]]
-        left = max(0, room - len(answers) - len(blank))
+        free = max(0, room - len(answers))
+        left = free - (free > ROOMY)
         if callable(self._question):
             question = list(split_lines(self._question(left))) if left else []
         else:
             more = self.named(SHOWS_ALL) if self._show_all else ""
             question = ends_of(wrapped(self._question, columns - len(INDENT)), left, more)
+        blank: list[Fragments] = [[]] if len(question) < free and not _is_low() else []
         return joined([*indented(question), *blank, *answers])
 
     def _answers(self, columns: int, room: int) -> list[Fragments]:

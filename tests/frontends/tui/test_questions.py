@@ -206,7 +206,7 @@ def test_the_answers_and_both_ends_of_the_command_are_on_the_screen(
         if rows > 9:
             program.wait_for("Why asked:")
         if rows < 24:
-            program.wait_for("\u2026")
+            program.wait_for("(v shows all)")
         program.press("up", "up", "up", "up")
         program.wait_until(
             lambda: any(line.startswith("> 1") for line in program.lines) or len(options) == 4
