@@ -84,8 +84,12 @@ async def read_agent(
     items = thread_items(agent.items)
     pages, reader = conversation_pages(_name(agent), items, None, overlays.renderer)
     pages.state = lambda: agent.state.status.replace("_", " ")
+
+    def stopping() -> str:
+        return " · {agents.stop} stops it" if agent.state.status == "running" else ""
+
     with listening(news.readers, reader):
-        await overlays.show(pages, ("c-k", "{agents.stop} stops it", interrupt))
+        await overlays.show(pages, ("c-k", stopping, interrupt))
 
 
 def _name(agent: Child) -> str:

@@ -81,7 +81,7 @@ class Overlay(Panel[None]):
 
     Args:
         below: what is under way meanwhile, for the last row, which has the keys of the overlay too.
-        further: a key more, what is said of it, and what it does.
+        further: a key more, what is said of it behind the others, and what it does.
     """
 
     covers = True
@@ -93,13 +93,13 @@ class Overlay(Panel[None]):
         pages: Pages,
         renderer: Renderer,
         below: Callable[[int], Fragments],
-        further: tuple[str, str, Callable[[], None]] | None = None,
+        further: tuple[str, Callable[[], str], Callable[[], None]] | None = None,
     ) -> None:
         super().__init__(None)
         self._pages = pages
         self._renderer = renderer
         self._below = below
-        self._further = f" · {further[1]}" if further else ""
+        self._further = further[1] if further else str
         self._drawn: dict[int, list[Fragments]] = {}
         """The rows of sections, not folded, for a screen of so many columns."""
         self._columns = 0
@@ -118,7 +118,7 @@ class Overlay(Panel[None]):
         self._bind(further)
         self.contain(self.text)
 
-    def _bind(self, further: tuple[str, str, Callable[[], None]] | None) -> None:
+    def _bind(self, further: tuple[str, Callable[[], str], Callable[[], None]] | None) -> None:
         asking = Condition(lambda: self._asked is not None)
         keys, reading = self.keys, ~asking
         for names, action in {
@@ -186,7 +186,7 @@ class Overlay(Panel[None]):
             left = max(1, columns - len(_ONE_KEY) - len(" · "))
             line = [*shortened(line, left), ("class:quiet", " · ")]
         room = columns - get_cwidth(fragment_list_to_text(line))
-        lines = (self.named(keys + self._further) for keys in (_KEYS, _FEW_KEYS, _ONE_KEY))
+        lines = (self.named(keys + self._further()) for keys in (_KEYS, _FEW_KEYS, _ONE_KEY))
         line += [("class:quiet", next((keys for keys in lines if len(keys) <= room), _ONE_KEY))]
         return shortened(line, columns)
 
@@ -323,7 +323,9 @@ class Overlays:
         self._surface.start(self.show(pages))
 
     async def show(
-        self, pages: Pages, further: tuple[str, str, Callable[[], None]] | None = None
+        self,
+        pages: Pages,
+        further: tuple[str, Callable[[], str], Callable[[], None]] | None = None,
     ) -> None:
         """Show it until the user leaves it."""
         screen, renderer = self._surface.screen, self.renderer

@@ -65,6 +65,7 @@ def test_agents_are_listed_read_and_stopped(
         verse.release()
         program.wait_for("Roses are red.")
         program.wait_for("Ada (poet)  completed")
+        assert "stops it" not in program.text
         program.press("esc")
         program.wait_until(lambda: "> Ada (poet) completed" in words(program))
         program.press("down")
@@ -72,6 +73,7 @@ def test_agents_are_listed_read_and_stopped(
         program.press("enter")
         program.wait_for("Alan (poet)  running")
         program.wait_until(lambda: "> Alan" not in program.text)
+        assert ("Ctrl-K stops it" in program.text) or columns == 40
         program.press("c-k")
         program.wait_for("Alan (poet)  interrupted")
         program.press("esc")
