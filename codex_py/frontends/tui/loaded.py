@@ -111,10 +111,13 @@ class Loaded:
         prompts = find_custom_prompts(self._conversation.config, self._surface.launch.environment)
         built_in = (*SETTINGS, *HOOKS, *UNDOING, *REWIND, *SESSIONS, *REVIEW, *PROMPTS, *PROGRAM)
         named = self._surface.keymap.named
-        self.commands = [replace(each, help=named(each.help)) for each in built_in]
-        self._by_name = {
-            name: each for each in self.commands for name in (each.name, *each.aliases)
-        }
+        on = self._conversation.config.features
+        self._by_name = {name: each for each in built_in for name in (each.name, *each.aliases)}
+        self.commands = [
+            replace(each, help=named(each.help))
+            for each in built_in
+            if not each.feature or on.get(each.feature)
+        ]
         for prompt in prompts.found:
             command = custom_command(prompt, self._by_name)
             self.commands.append(command)

@@ -384,3 +384,30 @@ def test_how_a_command_ended_stands_behind_it_and_narrows_no_other_row() -> None
     assert len(first) > 50
     assert last.endswith("exit 128 · 1.2s")
     assert last.split()[0].startswith("word")
+
+
+def test_what_is_done_with_a_goal_is_told_in_words() -> None:
+    shown = Shown()
+
+    def called(tool: str, told: str, *, fails: bool = False, **arguments: str) -> McpToolCall:
+        result = {"content": [{"type": "text", "text": told}]}
+        return McpToolCall(
+            id="1",
+            server="python",
+            tool=tool,
+            arguments=arguments,
+            result=result,
+            status="failed" if fails else "completed",
+        )
+
+    shown.complete(
+        called("create_goal", '{"goal": {}}', objective="make\nit"),
+        called("create_goal", "there is an unfinished goal", fails=True, objective="more"),
+        called("update_goal", '{"goal": {}}', status="complete"),
+    )
+    assert [line for line in shown.lines if line] == [
+        "\u2022 Set the goal: make it",
+        '\u2022 Called python.create_goal({"objective": "more"})',
+        "  \u2514 there is an unfinished goal",
+        "\u2022 The goal is now complete",
+    ]

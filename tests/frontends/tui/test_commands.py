@@ -183,6 +183,18 @@ def test_a_goal_is_set_shown_and_cleared(start: Start) -> None:
             program.wait_for(shown)
 
 
+def test_goals_are_listed_where_they_are_on(start: Start) -> None:
+    with ScriptedServer([]) as server:
+        for options in ([], ["--enable", "goals"]):
+            program = start(server, *options)
+            program.wait_until(lambda program=program: program.title == "work")
+            program.type("/")
+            program.wait_for("/model")
+            program.type("go")
+            program.wait_until(lambda program=program: "/model" not in program.text)
+            assert ("until a goal is reached" in program.text) is bool(options)
+
+
 def test_an_export_has_no_keys(start: Start, place: Workplace) -> None:
     token = f"ghp_{'a1' * 20}"
     with ScriptedServer([[*ev_message(f"It is {token}."), ev_completed()]]) as server:

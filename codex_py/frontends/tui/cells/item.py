@@ -60,6 +60,12 @@ _LONGEST_NOTE = 2000
 _MOST_COUNTED = 1_000_000
 """Characters of a diff."""
 _NOTE = "user_note: "
+_GOALS = {
+    "create_goal": "Set the goal:",
+    "update_goal": "The goal is now",
+    "get_goal": "Looked at the goal",
+}
+"""What is said of the tools of goals that have been called."""
 _NOTE_SIGNS = {"text": "•", "warning": "⚠", "error": "■"}
 
 
@@ -166,6 +172,9 @@ def _call_cell(
     if item.tool == "request_user_input":
         return _questions_cell(item)
     failed = item.error is not None or item.status == "failed"
+    if not failed and item.server == "python" and (said := _GOALS.get(item.tool)):
+        given = one_line(" ".join(map(str, item.arguments.values())), _LONGEST_ARGUMENTS)
+        return marked(Text.assemble((f"{said} ", "action"), given), style="ok")
     parts: list[RenderableType] = [_call("Called", item, theme)]
     if item.error is not None:
         message = str(item.error.get("message") or item.error)

@@ -47,3 +47,5 @@ class Command(CommandName):
     run: Work
     while_working: bool = True
     """May run beside a turn."""
+    feature: str = ""
+    """Listed only if the configuration turns this on."""
