@@ -38,6 +38,8 @@ class Section:
 
     cell: RenderableType
     space: bool = True
+    continues: bool = False
+    """It folds with the section before."""
     is_folded: bool = False
 
     @property
@@ -62,8 +64,9 @@ class Pages:
     at_end: bool = False
     """Its end is what is wanted."""
 
-    def add(self, cell: RenderableType, space: bool = True) -> None:
-        self.sections.append(Section(cell, space))
+    def add(self, cell: RenderableType, space: bool = True, *, continues: bool = False) -> None:
+        is_folded = continues and self.sections[-1].is_folded
+        self.sections.append(Section(cell, space, continues, is_folded))
 
 
 def table(title: str, rows: Sequence[Sequence[str]]) -> Pages:
@@ -207,12 +210,24 @@ class Overlay(Panel[None]):
         """The rows of a section; behind the last one, those that still change."""
         if number >= len(self._pages.sections):
             return self._live if number == len(self._pages.sections) else []
-        rows = self._whole(number)
-        first = int(self._pages.sections[number].space and number > 0) + 1
-        if self._pages.sections[number].is_folded and len(rows) > first:
-            more: Fragments = [("class:quiet", f"  … +{len(rows) - first} lines (Enter)")]
-            rows = [*rows[:first], more]
-        return rows
+        section = self._pages.sections[number]
+        if not section.is_folded:
+            return self._whole(number)
+        if section.continues:
+            return []
+        rows = [row for each in self._fold_of(number) for row in self._whole(each)]
+        first = int(section.space and number > 0) + 1
+        more: Fragments = [("class:quiet", f"  … +{len(rows) - first} lines (Enter)")]
+        return [*rows[:first], more] if len(rows) > first else rows
+
+    def _fold_of(self, number: int) -> range:
+        """The sections that are folded with this one."""
+        sections, end = self._pages.sections, number + 1
+        while number < len(sections) and sections[number].continues:
+            number -= 1
+        while end < len(sections) and sections[end].continues:
+            end += 1
+        return range(number, end)
 
     def _whole(self, number: int) -> list[Fragments]:
         """The rows of a section that is not folded."""
@@ -254,9 +269,15 @@ class Overlay(Panel[None]):
     def _fold(self) -> None:
         number = min(self._place[0], len(self._pages.sections) - 1)
         if number >= 0:
-            section = self._pages.sections[number]
-            section.is_folded = not section.is_folded
-            self._go((number, 0))
+            is_folded = not self._pages.sections[number].is_folded
+            self._go((self._set_folded(number, is_folded=is_folded), 0))
+
+    def _set_folded(self, number: int, *, is_folded: bool) -> int:
+        """Returns the section that the fold begins with."""
+        fold = self._fold_of(number)
+        for each in fold:
+            self._pages.sections[each].is_folded = is_folded
+        return fold[0]
 
     def _fold_all(self) -> None:
         """All but the prompts, or none if all of them are."""
@@ -264,7 +285,7 @@ class Overlay(Panel[None]):
         folds = not all(each.is_folded for each in others)
         for each in others:
             each.is_folded = folds
-        self._go((self._place[0], 0))
+        self._go((self._fold_of(self._place[0])[0], 0))
 
     def _ask(self, text: str | None) -> None:
         self._asked = text
@@ -299,7 +320,7 @@ class Overlay(Panel[None]):
             at = after(hits, here) if step > 0 else bisect_left(hits, here) - 1
             self._hit = hits[at % len(hits)]
             self._found = f"{at % len(hits) + 1}/{len(hits)}"
-            sections[self._hit[0]].is_folded = False
+            self._set_folded(self._hit[0], is_folded=False)
             self._go(self._hit)
 
     def _has(self, row: Fragments) -> bool:

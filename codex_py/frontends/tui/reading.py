@@ -3,6 +3,8 @@
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
+from rich.console import RenderableType
+
 from codex_py.frontends.tui.overlay import Pages
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.transcript import Transcript
@@ -19,7 +21,11 @@ def conversation_pages(
 ) -> tuple[Pages, Transcript]:
     """The pages of what was said, and an `EventSink` that adds what is said from now on."""
     pages = Pages(title, at_end=True)
-    transcript = Transcript(renderer, pages.add, show_reasoning=show_reasoning)
+
+    def add(cell: RenderableType, space: bool) -> None:
+        pages.add(cell, space, continues=transcript.is_answering)
+
+    transcript = Transcript(renderer, add, show_reasoning=show_reasoning)
     transcript.replay(items)
     if under_way is not None:
         transcript.follow(under_way)

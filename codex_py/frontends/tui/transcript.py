@@ -138,6 +138,11 @@ class Transcript:
         """Of the thought that the model has right now."""
         return heading_of(self._reasoning)
 
+    @property
+    def is_answering(self) -> bool:
+        """What is printed continues an answer."""
+        return self._answer.is_printed
+
     def follow(self, other: "Transcript") -> None:
         """Take over what is under way there; what is over has been replayed."""
         self._clock, self._turn_began = other._clock, other._turn_began

@@ -7,6 +7,7 @@ import re
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,11 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from rich.text import Text
 
 from codex_py.frontends.tui.overlay import Overlay, Pages
+from codex_py.frontends.tui.reading import conversation_pages
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.status import Status
+from codex_py.protocol.event_items import AgentMessage, CommandExecution, ThreadItem, UserMessage
+from codex_py.protocol.events import ItemCompleted, MessageDelta
 from codex_py.testing import (
     Pause,
     ev_completed,
@@ -171,6 +175,35 @@ def test_a_search_says_which_of_how_many_it_has_found_or_that_there_is_nothing()
     ]
     assert rows[4][1:4] == ["b7", "b7 again", ""]
     assert rows[5][1] == "b7 again"
+
+
+@pytest.mark.parametrize("is_replayed", [True, False])
+def test_an_answer_is_one_fold(is_replayed: bool) -> None:
+    text = "\n\n".join(f"Paragraph {n}" for n in range(3))
+    answer, shell = AgentMessage(id="1", text=text), CommandExecution(id="2", command="make")
+    items: list[ThreadItem] = [UserMessage(id="0", text="Go."), *[answer] * is_replayed]
+    pages, reader = conversation_pages("x", items, None, Renderer(PLAIN).whole())
+    if not is_replayed:
+        for piece in text.splitlines(keepends=True):
+            reader(MessageDelta(piece))
+        reader(ItemCompleted(answer))
+    reader(ItemCompleted(replace(shell, aggregated_output="1\n" * 20, status="completed")))
+    start, _, _, middle, at_once, all_folded, *_, found = after(
+        pages, "g", "jj", "j", "j", "\r", "f", *"/h 2", "\r"
+    )
+    answer_rows = ["\u2022 Paragraph 0", "", "  Paragraph 1", "", "  Paragraph 2", ""]
+    folded = [answer_rows[0], "  … +4 lines (Enter)", ""]
+    assert start[1:10] == ["\u203a Go.", "", *answer_rows, "\u2022 Ran make"]
+    assert middle[1] == "  Paragraph 1"
+    assert at_once[1:6] == ["", *folded, "\u2022 Ran make"]
+    assert all_folded[1:8] == [
+        "\u203a Go.",
+        "",
+        *folded,
+        "\u2022 Ran make",
+        "  … +20 lines (Enter)",
+    ]
+    assert found[1:11] == [*start[1:10], "  … +20 lines (Enter)"]
 
 
 def test_prompts_are_jumped_between_and_answers_folded(start: Start) -> None:
