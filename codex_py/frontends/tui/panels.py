@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from prompt_toolkit.layout import AnyContainer
 
 from codex_py.frontends.tui.composer import Composer
-from codex_py.frontends.tui.fitting import both_ends
+from codex_py.frontends.tui.fitting import fit
 from codex_py.frontends.tui.panel import Panel, Postponed
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.status import Notify, Status
@@ -148,7 +148,7 @@ class Panels:
                 free_in_s = self._free_in_s(announced_at, continues=not about)
                 if free_in_s is not None and free_in_s <= 0:
                     return
-                self._status.announced = both_ends(about or "A question", self._screen.width - 30)
+                self._status.announced = fit(about or "A question", self._screen.width)
                 self._screen.changed()
                 self._key_pressed.clear()
                 with suppress(TimeoutError):

@@ -33,7 +33,6 @@ _FORMATS = {
 _DECLINED: Final = object()
 _DONE: Final = object()
 
-_ABOUT: Final = "The agent asks"
 _HINT: Final = "{list.accept} or a key answers, {list.move_left}: back, Esc: stop; text: prompt"
 _OWN, _BACK, _NEXT, _DISMISSED = "own", "back", "next", "dismissed"
 """What may be picked besides an option, which is its index."""
@@ -204,7 +203,7 @@ async def ask_user(panels: Panels, elicitation: Elicitation) -> ElicitationAnswe
     questions = elicitation.questions
     answers: dict[str, str] = {}
     fields: dict[str, Buffer] = {}
-    at, about = 0, f"{_ABOUT}: {elicitation.message}"
+    at, about = 0, elicitation.message
     while at < len(questions):
         question = questions[at]
         before = answers.get(question.id)

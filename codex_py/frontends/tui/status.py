@@ -139,11 +139,12 @@ class Status:
     def _under_way(self, columns: int) -> tuple[str, str, str]:
         count = self.questions
         if self.announced:
-            more = f", {count - 1} more to come" if count > 1 else ""
+            more = f", {count - 1} more" if count > 1 else ""
+            remark = f"({self.answer_key} to answer{more})"
             return (
                 "warning",
-                f"{printable(self.announced)} ",
-                f"({self.answer_key} to answer{more})",
+                f"{fit(printable(self.announced), columns - len(remark) - 3)} ",
+                remark,
             )
         age = duration(int(time.monotonic() - (self.working_since or 0)))
         stops = f"{self.stop_key.lower()} to interrupt"

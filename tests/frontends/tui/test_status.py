@@ -1,10 +1,14 @@
 """The line above the composer while the model is silent."""
 
+import asyncio
 import time
+from typing import Any
 
 import pytest
 
+from codex_py.frontends.tui.questions import ask_user
 from codex_py.frontends.tui.status import Status
+from codex_py.protocol.mcp import Elicitation, UserQuestion
 
 
 def working(silent_s: float, *, is_calling: bool = False, columns: int = 80) -> str:
@@ -41,3 +45,26 @@ def test_a_silence_is_told_rather_than_what_the_turn_has_cost() -> None:
 
 def test_what_there_is_no_room_for_is_left_out() -> None:
     assert working(20.5, columns=40).endswith("(1m 30s • esc to interrupt)")
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (40, "• How should users log … (Tab to answer)"),
+        (60, "• How should users log in? (Tab to answer)"),
+    ],
+)
+def test_a_question_that_waits_is_cut_at_its_end(columns: int, shown: str) -> None:
+    asked: list[str] = []
+
+    class Panels:
+        async def ask(self, _: object, *, about: str) -> str:
+            asked.append(about)
+            return "dismissed"
+
+    panels: Any = Panels()
+    question = UserQuestion("a", "Login", "How should users log in?", (("By mail", ""),))
+    form = Elicitation("codex-py", question.question, questions=(question,))
+    asyncio.run(ask_user(panels, form))
+    status = Status(announced=asked[0], questions=1)
+    assert "".join(part[1] for part in status.working(columns)) == shown
