@@ -13,7 +13,7 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import fragment_list_to_text
 from prompt_toolkit.key_binding import KeyPressEvent
 from prompt_toolkit.utils import get_cwidth
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from codex_py.frontends.tui.cells.layout import Band, Hanging
@@ -25,7 +25,6 @@ from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.surface import Surface
 from codex_py.streams.terminal import aligned, printable
 
-_KEYS = "Esc leaves · {pager.find} search · [ ] prompts · Enter folds, f all"
 _FEW_KEYS = "Esc leaves · {pager.find} search"
 _ONE_KEY = "Esc leaves"
 _LOW = 6
@@ -71,12 +70,11 @@ class Pages:
 
 def table(title: str, rows: Sequence[Sequence[str]]) -> Pages:
     """The pages of a table."""
-    pages = Pages(title)
-    for n, (line, row) in enumerate(zip(aligned(rows), rows, strict=True)):
-        last = row[-1]
-        start = line.rstrip().removesuffix(last)
-        pages.add(Hanging(f"  {start}", Text(last)), space=not n)
-    return pages
+    cells: list[RenderableType] = []
+    for line, row in zip(aligned(rows), rows, strict=True):
+        start = line.rstrip().removesuffix(row[-1])
+        cells.append(Hanging(f"  {start}", Text(row[-1])))
+    return Pages(title, [Section(Group(*cells))])
 
 
 class Overlay(Panel[None]):
@@ -189,7 +187,10 @@ class Overlay(Panel[None]):
             left = max(1, columns - len(_ONE_KEY) - len(" · "))
             line = [*shortened(line, left), ("class:quiet", " · ")]
         room = columns - get_cwidth(fragment_list_to_text(line))
-        lines = (self.named(keys + self._further()) for keys in (_KEYS, _FEW_KEYS, _ONE_KEY))
+        more = " · [ ] prompts" * any(each.is_prompt for each in self._pages.sections)
+        more += " · Enter folds, f all" * self._has_folds
+        lists = (_FEW_KEYS + more, _FEW_KEYS, _ONE_KEY)
+        lines = (self.named(keys + self._further()) for keys in lists)
         line += [("class:quiet", next((keys for keys in lines if len(keys) <= room), _ONE_KEY))]
         return shortened(line, columns)
 
@@ -266,9 +267,14 @@ class Overlay(Panel[None]):
             number += step
         self._go(self._end if number >= len(sections) else (max(0, number), 0))
 
+    @property
+    def _has_folds(self) -> bool:
+        # To fold all that there is would only hide it.
+        return len(self._pages.sections) > 1
+
     def _fold(self) -> None:
         number = min(self._place[0], len(self._pages.sections) - 1)
-        if number >= 0:
+        if self._has_folds:
             is_folded = not self._pages.sections[number].is_folded
             self._go((self._set_folded(number, is_folded=is_folded), 0))
 
@@ -281,7 +287,7 @@ class Overlay(Panel[None]):
 
     def _fold_all(self) -> None:
         """All but the prompts, or none if all of them are."""
-        others = [each for each in self._pages.sections if not each.is_prompt]
+        others = [e for e in self._pages.sections if self._has_folds and not e.is_prompt]
         folds = not all(each.is_folded for each in others)
         for each in others:
             each.is_folded = folds

@@ -21,7 +21,8 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.output.vt100 import Vt100_Output
 from rich.text import Text
 
-from codex_py.frontends.tui.overlay import Overlay, Pages
+from codex_py.frontends.tui.cells.item import user_cell
+from codex_py.frontends.tui.overlay import Overlay, Pages, table
 from codex_py.frontends.tui.reading import conversation_pages
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.status import Status
@@ -204,6 +205,25 @@ def test_an_answer_is_one_fold(is_replayed: bool) -> None:
         "  … +20 lines (Enter)",
     ]
     assert found[1:11] == [*start[1:10], "  … +20 lines (Enter)"]
+
+
+def test_only_keys_that_do_something_are_named() -> None:
+    listed = table("Keys", [["enter", "send"], ["tab", "complete"]])
+    changes, prompts = Pages("Changes"), Pages("The conversation")
+    for name in ("a.py", "b.py"):
+        changes.add(Text(f"{name}\n+ 1"))
+        prompts.add(user_cell(name))
+    pasted = Pages("Pasted")
+    pasted.add(Text("1\n2"))
+    rows = [after(pages, "g", "\r", "f") for pages in (listed, pasted, changes, prompts)]
+    assert [each[0][-1].removeprefix("Esc leaves \u00b7 / search") for each in rows] == [
+        "",
+        "",
+        " \u00b7 Enter folds, f all",
+        " \u00b7 [ ] prompts \u00b7 Enter folds, f all",
+    ]
+    # Keys that are not named fold nothing.
+    assert all(before == each for before, *others in rows[:2] for each in others)
 
 
 def test_prompts_are_jumped_between_and_answers_folded(start: Start) -> None:
