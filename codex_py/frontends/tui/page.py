@@ -9,7 +9,7 @@ from prompt_toolkit.layout.mouse_handlers import MouseHandlers
 from prompt_toolkit.layout.screen import Char, Screen, WritePosition
 
 from codex_py.frontends.tui.first_frame import INDENT, status_gap
-from codex_py.frontends.tui.fitting import LOW, Fragments, fit
+from codex_py.frontends.tui.fitting import LOW, Fragments, fit, shortened
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.theme import PROMPT
 from codex_py.streams.terminal import printable
@@ -17,7 +17,7 @@ from codex_py.streams.terminal import printable
 _LEAST_ROWS = 3
 """Of what is under way, however low the screen is."""
 _BESIDE_TEXT = 4
-_OTHER_ROWS = 9
+_OTHER_ROWS = 7
 """Rows of the rest, as a rule."""
 _WAITING = "  When the session has begun:"
 _STEERED = "  After the next step:"
@@ -93,7 +93,7 @@ class Page(Container):
 def _draw(screen: Screen, rows: Sequence[Fragments], column: int, first: int, width: int) -> None:
     for y, row in enumerate(rows, first):
         cells, x, end = screen.data_buffer[y], column, column + width
-        for style, text, *_ in row:
+        for style, text, *_ in shortened(row, width):
             for character in text:
                 cell = _cell(character, style)
                 if x + cell.width > end:

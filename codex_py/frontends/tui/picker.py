@@ -100,7 +100,7 @@ class Picker(Panel[T | None]):
         found = FormattedTextControl(self._list)
         parts: list[AnyContainer] = [
             Window(
-                FormattedTextControl(lambda: [("bold", INDENT + self.title), self._place()]),
+                FormattedTextControl(self._head),
                 height=1,
             ),
             VSplit([Window(FormattedTextControl("  / "), width=4), Window(control, height=1)]),
@@ -171,10 +171,11 @@ class Picker(Panel[T | None]):
     def _hint(self) -> str:
         return "" if self._typed.text else fit(self.named(_HINT), panel_size().columns - 5)
 
-    def _place(self) -> tuple[str, str]:
+    def _head(self) -> Fragments:
         count = len(self._rows)
-        is_cut = count > self._height().max
-        return ("class:quiet", f"  {self._selected + 1}/{count}" if is_cut else "")
+        place = f"  {self._selected + 1}/{count}" if count > self._height().max else ""
+        title: Fragments = [("bold", INDENT + self.title), ("class:quiet", place)]
+        return shortened(title, panel_size().columns)
 
     def _list(self) -> Fragments:
         if not self._rows:

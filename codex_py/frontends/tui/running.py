@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from codex_py.frontends.tui.cells.command import background_cell
 from codex_py.frontends.tui.cells.item import live_cell
-from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.fitting import Fragments, beginning_of
 from codex_py.frontends.tui.render import Renderer
 from codex_py.protocol import event_items, events
 
@@ -80,10 +80,22 @@ class Running:
         return cut_off
 
     def rows(self, renderer: Renderer, width: int, max_rows: int) -> list[Fragments]:
-        tail = _TAIL_ROWS // max(1, len(self._calls))
+        cells = self._cells(renderer, width, tail=_TAIL_ROWS // max(1, len(self._calls)))
+        rows: list[Fragments] = [row for cell in cells for row in ([], *cell)]
+        if len(rows) <= max_rows:
+            return rows
+        # One row for each; if that is too much as well, the number of the others.
+        cells = self._cells(renderer, width, tail=0)
+        heads = [beginning_of(cell, 1, width)[0] for cell in cells]
+        room = max(max_rows - 2, 0)
+        hidden = len(heads) - room
+        more: Fragments = [("class:quiet", f"  … +{hidden} running")]
+        return ([[], *heads] if hidden <= 1 else [[], *heads[:room], more])[:max_rows]
+
+    def _cells(self, renderer: Renderer, width: int, *, tail: int) -> list[list[Fragments]]:
+        """The rows of each, with so many of its output."""
         theme = renderer.theme
-        rows: list[Fragments] = []
-        heads: list[Fragments] = []
+        found: list[list[Fragments]] = []
         # What the model waits for comes first.
         for each in sorted(self._calls.values(), key=lambda each: bool(each.since)):
             if each.since and isinstance(each.item, event_items.CommandExecution):
@@ -92,13 +104,5 @@ class Running:
                 age = self._clock() - each.began
                 cell = live_cell(each.item, each.output, age, theme, tail=tail)
             if cell is not None:
-                cell_rows = renderer.fragments(cell, width)
-                rows += [[], *cell_rows]
-                heads.append(cell_rows[0])
-        if len(rows) <= max_rows:
-            return rows
-        # One row for each; if that is too much as well, the number of the others.
-        room = max(max_rows - 2, 0)
-        hidden = len(heads) - room
-        more: Fragments = [("class:quiet", f"  … +{hidden} running")]
-        return ([[], *heads] if hidden <= 1 else [[], *heads[:room], more])[:max_rows]
+                found.append(renderer.fragments(cell, width))
+        return found

@@ -38,7 +38,7 @@ from codex_py.streams.terminal import aligned
 _THOUGHT_KEPT = 2_000
 _THOUGHT_ROWS = 4
 """Of what the model is thinking, while it does."""
-_LEAST_PLAN_ROWS = 2
+_LEAST_RUNNING_ROWS, _LEAST_PLAN_ROWS = 2, 2
 _PART_FOR_PLAN = 3
 """Of the rows of what may still change; a longer plan is folded."""
 _REPLAYED_ITEMS = 300
@@ -213,7 +213,11 @@ class Transcript:
 
     def _live_rows(self, width: int, max_rows: int) -> list[Fragments]:
         plan = self._plan_rows(width, max_rows)
-        running = [*self.running.rows(self.renderer, width, max_rows - len(plan)), *plan]
+        room = min(max_rows, max(_LEAST_RUNNING_ROWS, max_rows - len(plan)))
+        running = self.running.rows(self.renderer, width, room)
+        if len(plan) > (room := max_rows - len(running)):
+            plan = self._plan_rows(width, room)
+        running += plan
         room = max_rows - len(running)
         rows: list[Fragments] = []
         if self._looks:
@@ -235,9 +239,10 @@ class Transcript:
         """The plan of this turn until it is done; on a low screen, the steps around the one in progress."""
         if self._plan is None or not _steps_left(self._plan):
             return []
-        most = max(_LEAST_PLAN_ROWS, max_rows // _PART_FOR_PLAN)
+        most = min(max(_LEAST_PLAN_ROWS, max_rows // _PART_FOR_PLAN), max_rows - 1)
         cell = pinned_plan_cell(self._plan, width, most - 1)
-        return [[], *self.renderer.fragments(cell, width)][:max_rows]
+        rows = self.renderer.fragments(cell, width)
+        return [[], *rows][:max_rows] if max_rows > 1 else rows[: max(0, max_rows)]
 
     def _start(self, item: event_items.ThreadItem) -> None:
         if isinstance(item, event_items.TodoList):

@@ -1,14 +1,24 @@
 """The lists below the composer and those to pick from: how many there are, and what is said of each."""
 
-import pytest
+import re
 
+import pytest
+from prompt_toolkit.layout import Window
+
+from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.page import Page
+from codex_py.frontends.tui.picker import Picker
 from codex_py.testing import Pause, ev_completed, ev_created, ev_function_call, ev_message
+from tests.frontends.tui.drawing import panel_text, window_text
+from tests.frontends.tui.shown import PLAIN
 from tests.frontends.tui.terminals import IDLE, Start
 from tests.support.server import ScriptedServer
 
 SIZES = pytest.mark.parametrize(
     ("columns", "rows", "seen"), [(60, 16, 5), (80, 24, 12), (140, 40, 12)]
 )
+_STYLES = re.compile(r"\x1b\[[0-9;]*m")
 ANSWER = [*ev_message("Hello you."), ev_completed()]
 
 
@@ -142,3 +152,17 @@ def test_a_model_of_another_provider_waits_for_the_end_of_the_turn(start: Start)
         program.wait_for("choose it when the")
         pause.until.set()
         program.wait_for("Hello you.")
+
+
+def test_rows_that_are_too_wide_end_in_an_ellipsis() -> None:
+    told: Fragments = [("bold", "• Trying again"), ("class:quiet", " in 5s (try 5, 1s; Esc stops)")]
+    page = Page(Window(), lambda: [told], lambda: [[("", "漢字" * 20)]])
+    first, *_, last = _STYLES.sub("", window_text(40, PLAIN, page)).rstrip("\n").splitlines()
+    assert first == "• Trying again in 5s (try 5, 1s; Esc st…"
+    assert last == f"{'漢字' * 9}漢…"
+
+
+def test_the_title_of_a_list_that_is_too_wide_ends_in_an_ellipsis() -> None:
+    title = "Resume a session (this folder, last used, active)"
+    shown = panel_text(40, PLAIN, lambda: Picker(title, [Option("one", 1)]))
+    assert "  Resume a session (this folder, last u…\n" in _STYLES.sub("", shown)

@@ -408,3 +408,19 @@ def test_another_theme_holds_for_what_comes_next() -> None:
     assert "\x1b[33m" in dark
     assert "\x1b[35m" in light
     assert shown.transcript.live(80, 20) is not drawn
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4, 5, 12])
+def test_on_a_low_screen_what_runs_comes_before_the_steps_of_the_plan(rows: int) -> None:
+    shown = Shown(40)
+    steps = [TodoEntry(text=f"step {n}", completed=n < 1) for n in range(7)]
+    script = "for i in 1 2 3 4 5 6 7 8; do\n  echo $i\ndone"
+    shown.tell(TurnStarted(), ItemStarted(TodoList(id="1", items=steps)))
+    shown.tell(ItemStarted(CommandExecution(id="2", command=f"/bin/bash -lc '{script}'")))
+    live = shown.live(rows)
+    assert len(live) <= rows
+    assert live[1].startswith("• Running for i in 1 2 3 4 5 6 7 8; do")
+    assert live[1].endswith("do" if rows > 5 else "do…")
+    hidden = 7 - sum("step " in line for line in live)
+    plan = [line for line in live if line.startswith("• Plan · 1 of 7 done")]
+    assert plan == ([f"• Plan · 1 of 7 done · +{hidden} steps"] if rows > 2 else [])
