@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from codex_py.protocol.event_items import Change, CommandExecution, ErrorItem, ThreadItem
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import json_object
+from codex_py.protocol.tools import AGENTS_NAMESPACE
 
 _HEADING: Final = re.compile(r"^\*\*\* (Add|Delete|Update) File: (.+)$", re.MULTILINE)
 _KINDS: Final[Mapping[str, Any]] = {"Add": "add", "Delete": "delete", "Update": "update"}
@@ -116,9 +117,10 @@ def past_command(
 def failed_call(item_id: str, tool: str, call_id: str, code: str, reason: str) -> ErrorItem:
     """The item of a call that ended before its tool could show one: bad arguments, an unknown tool, …"""
     tool = shortened(tool, _MAX_NAME_CHARS)
+    name = tool.removeprefix(AGENTS_NAMESPACE) or "a call without a name"
     return ErrorItem(
         id=item_id,
-        message=f"{tool or 'a call without a name'} failed: {shortened(reason)}",
+        message=f"{name} failed: {shortened(reason.removeprefix(f'{name} failed: '))}",
         tool=tool,
         call_id=call_id,
         code=code,

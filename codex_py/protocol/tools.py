@@ -11,6 +11,8 @@ from codex_py.protocol.prompts import Note
 
 MCP_PREFIX = "mcp__"
 AGENT_TOOLS = frozenset(("close_agent", "resume_agent", "send_input", "spawn_agent", "wait_agent"))
+AGENTS_NAMESPACE = "multi_agent_v1"
+"""Where an extension offers `AGENT_TOOLS`, on wires that have namespaces. Codex joins it to their names."""
 COMMAND_TOOLS = frozenset(("exec_command", "write_stdin", "shell", "shell_command", "local_shell"))
 """Those that run commands, of every family of models."""
 RESOURCE_TOOLS = ("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")

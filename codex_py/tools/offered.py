@@ -34,8 +34,6 @@ _FAMILIES: Final[Mapping[ShellTool, Collection[str]]] = {
 _WEB_SEARCH: Final = "web_search"
 TOOL_SEARCH: Final = "tool_search"
 """Offered only if there are MCP servers, like `RESOURCE_TOOLS`."""
-AGENTS_NAMESPACE: Final = "multi_agent_v1"
-"""Where an extension offers `AGENT_TOOLS`, on wires that have namespaces."""
 
 
 def tool_specs(

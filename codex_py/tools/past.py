@@ -9,14 +9,13 @@ from codex_py.protocol.calls import PastCall, PastItems, Replayable
 from codex_py.protocol.dispatch import Tool
 from codex_py.protocol.event_items import ThreadItem
 from codex_py.protocol.mcp import DecliningElicitor
-from codex_py.protocol.tools import AGENT_TOOLS, MCP_PREFIX
+from codex_py.protocol.tools import AGENT_TOOLS, AGENTS_NAMESPACE, MCP_PREFIX
 from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.tools.agents import AgentTool
 from codex_py.tools.builtin import builtin_tools
 from codex_py.tools.mcp.catalogue import McpCatalogue
 from codex_py.tools.mcp.item import replay_server_call
 from codex_py.tools.mcp.own import own_mcp_tools
-from codex_py.tools.offered import AGENTS_NAMESPACE
 from codex_py.tools.plan import UpdatePlan
 from codex_py.tools.shell.orchestrator import Orchestrator
 from codex_py.tools.user_input import RequestUserInput

@@ -21,6 +21,7 @@ from codex_py.protocol.events import CallDenied, Event, ItemCompleted, ItemStart
 from codex_py.protocol.messages import input_text
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import (
+    AGENTS_NAMESPACE,
     MCP_PREFIX,
     CustomPayload,
     FunctionPayload,
@@ -105,7 +106,8 @@ class ToolRouter:
             if use and not has_shown_item and isinstance(use.tool, ShowsRefusals):
                 error = ToolError(output.text, code=output.error_code)
                 use.tool.show_refusal(use.params, error, use.context)
-            context.emit(CallDenied(call.tool_name, output.text, *why, output.error_code))
+            name = call.tool_name.removeprefix(AGENTS_NAMESPACE)
+            context.emit(CallDenied(name, output.text, *why, output.error_code))
         if has_shown_item:
             item = output_item(call, output, limit_tokens=context.output_token_limit)
         else:

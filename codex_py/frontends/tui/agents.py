@@ -1,11 +1,12 @@
 """What the terminal knows of subagents: a row for each, and the conversation of one while it goes on."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from codex_py.app.features.agents.child import Child
 from codex_py.app.thread import thread_items
 from codex_py.app.views.item_text import script_of
+from codex_py.frontends.tui.cells.markup import unmarked
 from codex_py.frontends.tui.fitting import Fragments, shortened
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.overlay import Overlays
@@ -17,6 +18,7 @@ from codex_py.streams.terminal import printable
 _MOST_SHOWN = 1_000
 """Characters of the last that an agent said."""
 _MOST_WORKING = 4
+_WAITS = "waits for you"
 
 
 @dataclass(slots=True)
@@ -37,7 +39,7 @@ class AgentNews:
             case events.ItemStarted(event_items.CommandExecution(command=command)):
                 self.last = f"$ {script_of(command)}"
             case events.ItemCompleted(event_items.AgentMessage(text=text)):
-                self.last = text
+                self.last = unmarked(text)
             case events.ItemCompleted(event_items.FileChange()):
                 self.last = "changed files"
             case events.TurnFailed(error):
@@ -56,22 +58,30 @@ class AgentNews:
 
 
 def working_rows(
-    agents: Mapping[str, AgentNews], names: Mapping[str, str], columns: int
+    agents: Mapping[str, AgentNews],
+    names: Mapping[str, str],
+    columns: int,
+    asking: Collection[str] = (),
 ) -> list[Fragments]:
-    """A row for each agent that works, with what it does; `names` by thread id."""
+    """A row for each agent that works, with what it does; `names` by thread id, `asking` those that wait for the
+    user."""
     working = [(names.get(each, "agent"), news) for each, news in agents.items() if news.is_working]
     rows: list[Fragments] = []
     for name, news in working[:_MOST_WORKING]:
-        head, doing = f"  {printable(name)}  ", news.doing or "thinks"
+        head = f"  {printable(name)}  "
+        doing = _WAITS if name in asking else news.doing or "thinks"
         rows.append(shortened([("class:accent", head), ("class:quiet", doing)], columns))
     if (hidden := len(working) - _MOST_WORKING) > 0:
         rows.append([("class:quiet", f"  … +{hidden} at work (/agents)")])
     return [[], *rows] if rows else []
 
 
-def agent_row(agent: Child, news: AgentNews) -> Option[Child]:
+def agent_row(agent: Child, news: AgentNews, asking: Collection[str]) -> Option[Child]:
+    """`asking`: as it is whenever the row is drawn."""
+
     def note() -> str:
-        parts = [agent.state.status.replace("_", " "), f"{news.tokens:,} tokens", news.doing]
+        state = _WAITS if agent.nickname in asking else agent.state.status.replace("_", " ")
+        parts = [state, f"{news.tokens:,} tokens", news.doing]
         return ", ".join(filter(None, parts))
 
     return Option(_name(agent), agent, note=note)

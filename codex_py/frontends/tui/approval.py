@@ -77,7 +77,7 @@ class TerminalApprover:
         shell, field = self._screen.theme.shell, field_of()
         while True:
             answer = await self._panels.ask(
-                lambda: self._choice(request), about=_summary(request, shell)
+                lambda: self._choice(request), about=_summary(request, shell), agent=request.agent
             )
             if answer is not None:
                 if answer not in {ReviewDecision.DENIED, ReviewDecision.ABORT}:
@@ -228,7 +228,8 @@ def _approved_cell(
             what = Text(f"the call of {one_line(request.summary.partition(' ')[0], 100)}")
         case "network":
             what = Text(plain(request.summary))
-    row = Text.assemble(("You approved ", "action"), what, (for_good, "quiet"))
+    agent = f"{plain(request.agent)}: " if request.agent else ""
+    row = Text.assemble(agent, ("You approved ", "action"), what, (for_good, "quiet"))
     return marked(row, sign="✔", style="ok")
 
 

@@ -98,7 +98,9 @@ class Panels:
         finally:
             self._close(panel)
 
-    async def ask(self, panel: Callable[[], Panel[T]], *, about: str) -> T:
+    async def ask(
+        self, panel: Callable[[], Panel[T]], *, about: str, agent: str | None = None
+    ) -> T:
         """Show a question of the agent: one after the other, and not while a list is open.
 
         What is typed meanwhile is never an answer. While something is written the question waits until
@@ -108,10 +110,13 @@ class Panels:
         Args:
             panel: makes it, each time it is shown.
             about: the notification for a user who looks elsewhere; empty for what continues another question.
+            agent: the name of the subagent that asks; None if none does.
         """
         if about:
             self._notify("approval-requested", about)
+        asking = [agent] if agent else []
         self._status.questions += 1
+        self._status.asking += asking
         try:
             async with self._asking:
                 while True:
@@ -120,6 +125,8 @@ class Panels:
                         return await self._show_question(panel())
         finally:
             self._status.questions -= 1
+            for name in asking:
+                self._status.asking.remove(name)
 
     async def _show_question(self, panel: Panel[T]) -> T:
         panel.is_asked = True

@@ -11,7 +11,7 @@ import junitparser
 import pytest
 
 from codex_py.app.review.findings import Finding, Review
-from codex_py.app.review.formats import FORMATS, as_text
+from codex_py.app.review.formats import FORMATS, as_text, place
 
 ODD = 'a <b> & "c" \x1b[31m\N{RIGHT-TO-LEFT OVERRIDE} %0A ü'
 FINDING = Finding(
@@ -85,3 +85,9 @@ def test_the_text_is_that_of_codex() -> None:
         "  It is never released.\n  See `a.py`."
     )
     assert as_text(NONE, Path("/r")) == "No findings."
+
+
+def test_one_line_is_no_range() -> None:
+    one = replace(FINDING, end=3)
+    assert (place(one), place(FINDING)) == ("src/a b%.py:3", "src/a b%.py:3-5")
+    assert "/src/a b%.py:3\n" in as_text(replace(REVIEW, findings=(one,)), Path("/r"))

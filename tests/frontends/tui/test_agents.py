@@ -5,6 +5,10 @@ from typing import Any
 
 import pytest
 
+from codex_py.app.features.agents.child import Child
+from codex_py.frontends.tui.agents import AgentNews, agent_row
+from codex_py.protocol.event_items import AgentMessage
+from codex_py.protocol.events import ItemCompleted
 from codex_py.testing import RecordedRequest, ev_completed, ev_failed, ev_function_call
 from tests.e2e.test_roles import Family, agent, runs, says, write
 from tests.frontends.tui.terminals import Start
@@ -13,6 +17,16 @@ from tests.support.pty_program import PtyProgram
 from tests.support.server import ScriptedServer
 
 SIZES = [(120, 30), (80, 24), (40, 12)]
+
+
+def test_the_row_of_an_agent_has_no_marks_and_says_that_it_waits() -> None:
+    thread: Any = None
+    news, agent, asking = AgentNews(), Child(thread, "Ada", "", lambda _: None), list[str]()
+    news(ItemCompleted(AgentMessage(id="1", text="## Found\n\n**Two** in `*.py`, not 2 * 3 ** 4")))
+    row = agent_row(agent, news, asking)
+    assert row.told == "pending init, 0 tokens, Found Two in *.py, not 2 * 3 ** 4"
+    asking.append("Ada")
+    assert row.told.startswith("waits for you, 0 tokens, ")
 
 
 def words(program: PtyProgram) -> str:
@@ -68,7 +82,9 @@ def test_agents_are_listed_read_and_stopped(
         assert "stops it" not in program.text
         program.press("esc")
         program.wait_until(lambda: "> Ada (poet) completed" in words(program))
-        program.press("down")
+        # Those at work come first.
+        assert words(program).index("Alan (poet)") < words(program).index("> Ada (poet)")
+        program.press("up")
         program.wait_for("> Alan (poet)  running")
         program.press("enter")
         program.wait_for("Alan (poet)  running")
@@ -129,9 +145,11 @@ def test_the_question_of_a_subagent_has_its_name(start: Start, place: Workplace)
     with family.server() as server:
         program = start(server, "go")
         program.wait_for("Ada: Would you like to run the following command?")
+        program.wait_for("  Ada  waits for you")
         program.settle(0.5)
         program.type("y")
         program.wait_for("done")
+        assert "\u2714 Ada: You approved touch made" in "\n".join(program.scrollback)
     assert (place.cwd / "made").exists()
 
 

@@ -58,7 +58,7 @@ def test_findings_are_stepped_through_and_one_is_fixed(
         program.press("enter")
         program.wait_for(FIRST)
         assert "Explored" in "\n".join(program.scrollback)
-        assert "code:2-2" in program.text
+        assert "code:2" in program.text
         assert "2  B_CHANGED" in program.text
         assert "\u241b[2J" in program.text
         assert b"\x1b[2J\x1b]0;owned" not in program.raw
@@ -72,7 +72,7 @@ def test_findings_are_stepped_through_and_one_is_fixed(
         program.wait_for("Fixed it.")
         prompt = server.requests[-1].input[-1]["content"][0]["text"]
         assert prompt.startswith("Fix what a review found.")
-        assert "[P0] Gone\ncode:2-2\n/quit\n" in prompt
+        assert "[P0] Gone\ncode:2\n/quit\n" in prompt
         assert prompt.endswith("\n~~~~~~~~~")
         assert "It breaks" not in prompt
         assert "Tell all." not in str(server.requests[-1].input)

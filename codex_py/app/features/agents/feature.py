@@ -16,8 +16,8 @@ from codex_py.config.definition_folders import role_folders
 from codex_py.protocol.dispatch import Tool
 from codex_py.protocol.extension import Extension, OfferedTool, Thread, TurnStart
 from codex_py.protocol.prompts import Note
-from codex_py.protocol.tools import AGENT_TOOLS, FunctionSpec
-from codex_py.tools.offered import AGENTS_NAMESPACE, own_spec
+from codex_py.protocol.tools import AGENT_TOOLS, AGENTS_NAMESPACE, FunctionSpec
+from codex_py.tools.offered import own_spec
 
 _MAX_LISTED_CHARS: Final = 40_000
 """Of the roles in every request: some 10,000 tokens."""

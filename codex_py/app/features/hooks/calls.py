@@ -13,13 +13,13 @@ from codex_py.protocol.dispatch import Dispatch, ToolUse
 from codex_py.protocol.json_fields import json_object
 from codex_py.protocol.tools import (
     AGENT_TOOLS,
+    AGENTS_NAMESPACE,
     MCP_PREFIX,
     CustomPayload,
     FunctionPayload,
     ToolCall,
     ToolOutput,
 )
-from codex_py.tools.offered import AGENTS_NAMESPACE
 
 _COMMAND_FIELDS: Final[Mapping[str, str]] = {
     "exec_command": "cmd",

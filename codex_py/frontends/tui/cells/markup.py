@@ -1,4 +1,4 @@
-"""Markdown that has not arrived whole: what it will be, as far as one can see."""
+"""Markdown without being drawn: its words, and what it will be when it has arrived whole."""
 
 import re
 from typing import Final
@@ -7,6 +7,7 @@ _HEADING: Final = re.compile(r"\*\*([^*\n]+)\*\*")
 _UNFINISHED: Final = re.compile(
     r"(?:^#{1,6}[ \t]*|(?<=[\s(])[*_~`]+|!?\[[^\]\n]*\]\([^)\s]*)\Z", re.MULTILINE
 )
+_MARKS: Final = re.compile(r"^#{1,6} +|(\*\*|`)(?=\S)(.+?)(?<=\S)\1", re.MULTILINE)
 _PAIRS: Final = ("`", "**", "~~")
 
 
@@ -14,6 +15,11 @@ def heading_of(thought: str) -> str:
     """The last heading of a thought; empty if it has none."""
     found = _HEADING.findall(thought)
     return found[-1].strip() if found else ""
+
+
+def unmarked(text: str) -> str:
+    """The words of a text, for a place that shows no Markdown."""
+    return _MARKS.sub(r"\2", text)
 
 
 def settled(text: str) -> str:

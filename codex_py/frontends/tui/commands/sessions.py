@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+from codex_py.app.features.agents.child import Child
 from codex_py.app.features.agents.feature import SubAgents
 from codex_py.app.patching import changes_since_commit
 from codex_py.errors import CodexError
@@ -91,15 +92,16 @@ async def _agents(context: CommandContext, _: str) -> None:
     if agents is None or not agents.family.open:
         surface.hints.show("no agent is open; ask for some")
         return
-    at = 0
+    agent: Child | None = None
     while True:
-        news = conversation.progress.agents
-        rows = [agent_row(agent, news[agent.id]) for agent in agents.family.open]
-        picker = Picker("Agents", rows, selected=at)
-        if (picked := await surface.panels.show(picker)) is None:
+        news, asking = conversation.progress.agents, surface.status.asking
+        # Those at work come first.
+        found = sorted(agents.family.open, key=lambda each: not each.is_busy)
+        rows = [agent_row(each, news[each.id], asking) for each in found]
+        at = found.index(agent) if agent in found else 0
+        agent = await surface.panels.show(Picker("Agents", rows, selected=at))
+        if agent is None:
             return
-        at = [row.value for row in rows].index(picked)
-        agent = picked
         await read_agent(
             agent,
             news[agent.id],
