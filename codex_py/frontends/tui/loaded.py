@@ -9,12 +9,14 @@ from rich.console import RenderableType
 
 from codex_py.app.model import missing_key
 from codex_py.app.options import SessionOptions
+from codex_py.app.views.item_text import script_of
 from codex_py.config.config import Config
 from codex_py.config.custom_prompts import find_custom_prompts
 from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import Changed, Trusted, trust_project
 from codex_py.errors import CodexError, nearest
 from codex_py.frontends.tui.approval import TerminalApprover
+from codex_py.frontends.tui.cells.layout import one_line
 from codex_py.frontends.tui.commands.hooks import HOOKS, settle_hooks
 from codex_py.frontends.tui.commands.program import PROGRAM, PROMPTS, custom_command
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
@@ -265,13 +267,17 @@ class Loaded:
         )
 
     def _farewell(self) -> str:
-        """Empty if nothing was said in the session."""
-        session = self._conversation.session
+        """Names the commands that leaving ends, and the session if something was said in it."""
+        session, shell = self._conversation.session, self._surface.screen.theme.shell
         is_replay = self._surface.launch.replay is not None
+        running = self._surface.status.commands.values()
+        names = "; ".join(one_line(script_of(command, shell), 100) for command, _ in running)
+        ended = f"\nCommands that were ended: {names}\n" if names else ""
         if session is None or not session.has_begun or is_replay:
-            return ""
+            return ended
         is_known = "used-tokens" in self._surface.status.known
-        return farewell(session.thread_id, session.token_usage.total if is_known else Usage())
+        used = session.token_usage.total if is_known else Usage()
+        return ended + farewell(session.thread_id, used)
 
 
 def farewell(thread_id: str, used: Usage) -> str:

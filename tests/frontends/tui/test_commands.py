@@ -113,6 +113,19 @@ def test_what_goes_on_in_the_background_is_listed_and_stopped(start: Start) -> N
         program.wait_until(lambda: "in the background" not in program.text)
 
 
+def test_the_farewell_names_the_commands_that_leaving_ends(start: Start) -> None:
+    call = {"cmd": "sleep 419", "yield_time_ms": 250}
+    replies = [
+        [*ev_function_call("call_1", "exec_command", call), ev_completed()],
+        [*ev_message("It runs."), ev_completed()],
+    ]
+    with ScriptedServer(replies) as server:
+        program = start(server, *FREE, "Run it.")
+        program.wait_for("1 command running in the background")
+        leave(program)
+    assert "\nCommands that were ended: sleep 419\n" in program.text
+
+
 @pytest.mark.parametrize(("columns", "rows"), [(60, 16), (80, 24), (140, 40)])
 def test_the_command_that_runs_goes_to_the_background(
     start: Start, columns: int, rows: int
