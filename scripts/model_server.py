@@ -40,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             port=arguments.port,
             text_tools=arguments.wire_api == "text",
             each_thread=True,
+            # Who sits before it may compact a conversation, or go back in it.
+            check_prefix=False,
             watch=_report,
         )
     except (OSError, ValueError) as error:

@@ -15,7 +15,7 @@ from scripts.model_server import main
 
 def test_a_script_is_served_to_each_thread_until_interrupted(tmp_path: Path):
     path = tmp_path / "script.json"
-    path.write_text('[["Hello."]]', encoding="utf-8")
+    path.write_text('[["Hello."], ["Again."]]', encoding="utf-8")
     program = subprocess.Popen(
         [sys.executable, "-m", "scripts.model_server", str(path)],
         stdout=subprocess.PIPE,
@@ -35,11 +35,20 @@ def test_a_script_is_served_to_each_thread_until_interrupted(tmp_path: Path):
         body = {"input": [{"role": "user"}], "prompt_cache_key": thread, "stream": True}
         connection.request("POST", "/v1/responses", json.dumps(body))
         assert b"Hello." in connection.getresponse().read()
+        # As after a compaction.
+        body["input"] = [{"role": "developer"}]
+        connection.request("POST", "/v1/responses", json.dumps(body))
+        assert b"Again." in connection.getresponse().read()
         connection.close()
     program.send_signal(signal.SIGINT)
     _, err = program.communicate(timeout=10)
     assert program.returncode == 130
-    assert err == "POST /v1/responses, 70 bytes, 1 items, the last: user\n" * 2
+    lines = err.splitlines()[:2]
+    assert lines == [
+        "POST /v1/responses, 70 bytes, 1 items, the last: user",
+        "POST /v1/responses, 75 bytes, 1 items, the last: developer",
+    ]
+    assert err.splitlines() == lines * 2
 
 
 def test_a_script_that_cannot_be_read_is_an_error(
