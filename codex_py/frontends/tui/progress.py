@@ -26,6 +26,8 @@ from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.stream import Usage
 from codex_py.streams.terminal import shown_folder
 
+_NO_FAILURES: Final = {"aborted", "nothing_to_compact"}
+"""Codes of turns that nobody wants to have tried again."""
 _ALL: Final = "danger-full-access"
 _PERMISSIONS: Final = {
     "read-only": "reads files",
@@ -56,7 +58,7 @@ class Progress:
         self.agents: defaultdict[str, AgentNews] = defaultdict(AgentNews)
         """By thread id."""
         self._has_failed = False
-        """The last turn failed, and was not interrupted."""
+        """The last turn failed, and may be tried again."""
         self.last_answer = ""
         """Of the last turn; empty if it has none."""
         self.readers: list[Transcript] = []
@@ -91,7 +93,7 @@ class Progress:
             case events.TurnStarted():
                 self._has_failed = False
             case events.TurnFailed(error):
-                self._has_failed = error.code != "aborted"
+                self._has_failed = error.code not in _NO_FAILURES
                 self._keep_end(error)
                 event = replace(event, error=replace(error, message=self._advised(error)))
             case events.SteeringRefused():
@@ -124,7 +126,7 @@ class Progress:
     def _keep_end(self, error: events.ErrorInfo) -> None:
         if (text := self._transcript.unfinished).strip():
             self.said.append(event_items.AgentMessage(id="", text=text))
-        message = error.message if self._has_failed else event_items.INTERRUPTED
+        message = event_items.INTERRUPTED if error.code == "aborted" else error.message
         self.said.append(event_items.ErrorItem(id="", message=message, code=error.code))
 
     @property
@@ -237,7 +239,7 @@ class Progress:
         if error.code == "context_length_exceeded":
             advice = "/compact puts a summary in place of the conversation, /retry goes on with it;"
             return f"{error.message}\n{advice} /new begins another one."
-        if error.code != "aborted" and self._is_unfinished:
+        if self._has_failed and self._is_unfinished:
             return f"{error.message}\nEnter on an empty prompt, or /retry, tries again."
         return error.message
 

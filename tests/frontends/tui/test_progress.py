@@ -3,6 +3,8 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from codex_py.frontends.tui.progress import Progress
 from codex_py.frontends.tui.reading import conversation_pages
 from codex_py.frontends.tui.status import Status
@@ -20,10 +22,10 @@ from codex_py.protocol.stream import Usage
 from tests.frontends.tui.shown import Shown
 
 
-def followed(shown: Shown) -> Progress:
+def followed(shown: Shown, *, is_unfinished: bool = False) -> Progress:
     surface = cast("Any", SimpleNamespace(status=Status()))
-    config = cast("Any", None)
-    return Progress(surface, shown.transcript, lambda: None, lambda: config)
+    session, config = cast("Any", SimpleNamespace(is_unfinished=is_unfinished)), cast("Any", None)
+    return Progress(surface, shown.transcript, lambda: session, lambda: config)
 
 
 def test_an_answer_that_was_cut_off_and_what_ended_the_turn_can_be_read() -> None:
@@ -70,3 +72,15 @@ def test_who_begins_to_read_during_a_turn_is_told_of_its_whole_time() -> None:
     shown.time_s += 9
     reader(TurnCompleted(Usage()))
     assert "Worked for 14s" in shown.renderer.text(pages.sections[-1].cell, 80)
+
+
+@pytest.mark.parametrize(
+    ("code", "is_offered"), [("http_503", True), ("aborted", False), ("nothing_to_compact", False)]
+)
+def test_a_retry_is_offered_for_what_can_be_tried_again(code: str, is_offered: bool) -> None:
+    shown = Shown()
+    progress = followed(shown, is_unfinished=True)
+    for event in (TurnStarted(), TurnFailed(ErrorInfo("It did not work.", code=code))):
+        progress(event)
+    assert ("Enter on an empty prompt, or /retry, tries again." in shown.text) is is_offered
+    assert progress.offers_retry is is_offered
