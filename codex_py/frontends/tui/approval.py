@@ -46,6 +46,7 @@ _KINDS: Final = {
     "network": ("let a command reach the following host", "this host"),
 }
 """The question, and what a yes for the session is for."""
+_HINT: Final = "{list.accept} or a key answers, Esc: no; text goes to your prompt"
 _LIKE_IT: Final = ", and what begins like it from now on"
 _REASON_ROWS: Final = 4
 _LEAST_REASON_ROWS: Final = 2
@@ -96,6 +97,7 @@ class TerminalApprover:
             options,
             cancelled=ReviewDecision.ABORT,
             default=len(options) - 1,
+            hint=_HINT,
             show_all=lambda: self._overlays.open(_pages(request, theme)),
         )
 
@@ -241,9 +243,9 @@ def _options(request: ApprovalRequest, columns: int) -> list[Option[_Answer]]:
         options.append(Option[_Answer](session, answer, "a", lasts=True))
     if request.prefix is not None:
         words = printable(shlex.join(request.prefix))
-        label = f"Yes, and do not ask again for commands that start with `{words}`"
+        label = f"Yes, and do not ask again for commands that start with `{words}`, in any session"
         if request.kind == "network":
-            label = f"Yes, and always allow `{words}`"
+            label = f"Yes, and allow `{words}` in any session"
         short = f"Yes, always: `{words}`"
         # Nobody should agree to words that are cut.
         if get_cwidth(short) <= columns - _BESIDE_LABEL:

@@ -48,7 +48,7 @@ _WORD_S = 0.3
 _SLOW_WORD_S = 0.8
 """The same for one who types slowly. Only questions of the agent are so many that waiting longer is a burden, unless
 the answer lasts."""
-_BY_ARROWS = "The arrows and {list.accept} answer; text goes to your prompt"
+_BY_ARROWS = "Only arrows and {list.accept} answer; text goes to your prompt"
 SHOWS_ALL = " ({approval.open_fullscreen} shows all)"
 ROOMY = 9
 """Rows for a question. With fewer, all are for its text."""

@@ -33,7 +33,7 @@ _FORMATS = {
 _DECLINED: Final = object()
 _DONE: Final = object()
 
-_HINT: Final = "{list.accept} or a key answers, {list.move_left}: back, Esc: stop; text: prompt"
+_HINT: Final = "{list.move_left}: back, Esc: stop; other text goes to your prompt"
 _OWN, _BACK, _NEXT, _DISMISSED = "own", "back", "next", "dismissed"
 """What may be picked besides an option, which is its index."""
 _MOST_OPTIONS: Final = 50

@@ -19,8 +19,10 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from codex_py.frontends.tui.approval import TerminalApprover
 from codex_py.frontends.tui.overlay import Pages
+from codex_py.frontends.tui.questions import ask_user
 from codex_py.protocol.approval import ApprovalRequest
-from tests.frontends.tui.drawing import asked, panel_rows
+from codex_py.protocol.mcp import Elicitation, UserQuestion
+from tests.frontends.tui.drawing import asked, panel_rows, panel_text
 from tests.frontends.tui.shown import PLAIN, Shown
 
 PUSH = (
@@ -121,3 +123,18 @@ def test_the_full_view_of_a_host_has_its_reason() -> None:
     text = "".join(renderer.text(each.cell, 80) for each in opened[0].sections)
     assert "a.example:443" in text
     assert "Why asked: it is not on the list" in text
+
+
+def test_an_approval_says_what_esc_is_and_how_long_each_yes_holds() -> None:
+    rows, _ = draw(replace(SHORT, prefix=("ls",)), 60, 24)
+    text = " ".join(row.strip() for row in rows)
+    assert "do not ask again for this command in this session (a)" in text
+    assert "commands that start with `ls`, in any session (p)" in text
+    assert rows[-1] == "  Enter or a key answers, Esc: no; text goes to your prompt"
+
+
+def test_the_hint_of_a_question_of_the_model_fits_in_60_columns() -> None:
+    question = UserQuestion("a", "", "Which format?", (("JSON", ""), ("Text", "")))
+    form = Elicitation("codex-py", "", questions=(question,))
+    shown = panel_text(60, PLAIN, asked(lambda panels: ask_user(panels, form)))
+    assert "  Left: back, Esc: stop; other text goes to your prompt" in shown
