@@ -61,10 +61,9 @@ def working_rows(
     agents: Mapping[str, AgentNews],
     names: Mapping[str, str],
     columns: int,
-    asking: Collection[str] = (),
+    asking: Collection[str | None] = (),
 ) -> list[Fragments]:
-    """A row for each agent that works, with what it does; `names` by thread id, `asking` those that wait for the
-    user."""
+    """A row for each agent that works, with what it does; `names` by thread id; `asking`: see `Status`."""
     working = [(names.get(each, "agent"), news) for each, news in agents.items() if news.is_working]
     rows: list[Fragments] = []
     for name, news in working[:_MOST_WORKING]:
@@ -76,9 +75,7 @@ def working_rows(
     return [[], *rows] if rows else []
 
 
-def agent_row(agent: Child, news: AgentNews, asking: Collection[str]) -> Option[Child]:
-    """`asking`: as it is whenever the row is drawn."""
-
+def agent_row(agent: Child, news: AgentNews, asking: Collection[str | None]) -> Option[Child]:
     def note() -> str:
         state = _WAITS if agent.nickname in asking else agent.state.status.replace("_", " ")
         parts = [state, f"{news.tokens:,} tokens", news.doing]

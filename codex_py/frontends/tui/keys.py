@@ -4,7 +4,6 @@ Keys that are not bound here are as in emacs or in vi, which prompt-toolkit know
 """
 
 import asyncio
-import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -148,7 +147,7 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
     composer, hints, leaving = surface.composer, surface.hints, surface.leaving
     held = Condition(lambda: composer.vi_uses_escape)
     is_empty = Condition(lambda: not composer.buffer.text)
-    stopped_at = -math.inf
+    stopped_at = 0.0
 
     def interrupt() -> bool:
         nonlocal stopped_at

@@ -7,6 +7,7 @@ import asyncio
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.filters import Condition
@@ -27,6 +28,8 @@ from codex_py.streams.terminal import aligned, printable
 
 _FEW_KEYS = "Esc leaves · {pager.find} search"
 _ONE_KEY = "Esc leaves"
+Further: TypeAlias = tuple[str, Callable[[], str], Callable[[], None]]
+"""A key more, what is said of it behind the others, and what it does."""
 _LOW = 6
 """Rows. A lower screen shows no title."""
 
@@ -82,7 +85,6 @@ class Overlay(Panel[None]):
 
     Args:
         below: what is under way meanwhile, for the last row, which has the keys of the overlay too.
-        further: a key more, what is said of it behind the others, and what it does.
     """
 
     covers = True
@@ -94,7 +96,7 @@ class Overlay(Panel[None]):
         pages: Pages,
         renderer: Renderer,
         below: Callable[[int], Fragments],
-        further: tuple[str, Callable[[], str], Callable[[], None]] | None = None,
+        further: Further | None = None,
     ) -> None:
         super().__init__(None)
         self._pages = pages
@@ -119,7 +121,7 @@ class Overlay(Panel[None]):
         self._bind(further)
         self.contain(self.text)
 
-    def _bind(self, further: tuple[str, Callable[[], str], Callable[[], None]] | None) -> None:
+    def _bind(self, further: Further | None) -> None:
         asking = Condition(lambda: self._asked is not None)
         keys, reading = self.keys, ~asking
         for names, action in {
@@ -349,11 +351,7 @@ class Overlays:
         """Show it beside what else goes on."""
         self._surface.start(self.show(pages))
 
-    async def show(
-        self,
-        pages: Pages,
-        further: tuple[str, Callable[[], str], Callable[[], None]] | None = None,
-    ) -> None:
+    async def show(self, pages: Pages, further: Further | None = None) -> None:
         """Show it until the user leaves it."""
         screen, renderer = self._surface.screen, self.renderer
         if screen.theme.dumb:

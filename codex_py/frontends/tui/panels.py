@@ -114,9 +114,8 @@ class Panels:
         """
         if about:
             self._notify("approval-requested", about)
-        asking = [agent] if agent else []
         self._status.questions += 1
-        self._status.asking += asking
+        self._status.asking.append(agent)
         try:
             async with self._asking:
                 while True:
@@ -125,8 +124,7 @@ class Panels:
                         return await self._show_question(panel())
         finally:
             self._status.questions -= 1
-            for name in asking:
-                self._status.asking.remove(name)
+            self._status.asking.remove(agent)
 
     async def _show_question(self, panel: Panel[T]) -> T:
         panel.is_asked = True

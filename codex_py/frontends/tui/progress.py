@@ -153,9 +153,8 @@ class Progress:
     def agent_rows(self, columns: int) -> list[Fragments]:
         session = self._session()
         agents = None if session is None or not self._status.agents else session.feature(SubAgents)
-        if agents is None:
-            return []
-        return working_rows(self.agents, agents.family.names, columns, self._status.asking)
+        names = {} if agents is None else agents.family.names
+        return working_rows(self.agents, names, columns, self._status.asking)
 
     def _hook(self, event: events.HookProgress) -> None:
         hooks, said = self._status.hooks, one_line(event.message or f"hook: {event.event}", 100)

@@ -71,8 +71,8 @@ class Status:
     """Those that the turn waits for: what is said of one, and when it was started, `time.monotonic()`."""
     agents: int = 0
     """How many subagents are at work."""
-    asking: list[str] = field(default_factory=list[str])
-    """The names of subagents that wait for an answer."""
+    asking: list[str | None] = field(default_factory=list[str | None])
+    """The names of the agents that wait for an answer; None for the session's own."""
     hint: str = BEGINNING
     """At the right of the line, until the first prompt."""
     thought: str = ""

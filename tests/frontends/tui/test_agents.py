@@ -21,7 +21,7 @@ SIZES = [(120, 30), (80, 24), (40, 12)]
 
 def test_the_row_of_an_agent_has_no_marks_and_says_that_it_waits() -> None:
     thread: Any = None
-    news, agent, asking = AgentNews(), Child(thread, "Ada", "", lambda _: None), list[str]()
+    news, agent, asking = AgentNews(), Child(thread, "Ada", "", lambda _: None), list[str | None]()
     news(ItemCompleted(AgentMessage(id="1", text="## Found\n\n**Two** in `*.py`, not 2 * 3 ** 4")))
     row = agent_row(agent, news, asking)
     assert row.told == "pending init, 0 tokens, Found Two in *.py, not 2 * 3 ** 4"

@@ -406,7 +406,7 @@ def test_what_is_done_with_a_goal_is_told_in_words() -> None:
         called("update_goal", '{"goal": {}}', status="complete"),
     )
     assert [line for line in shown.lines if line] == [
-        "\u2022 Set the goal: make it",
+        "\u2022 Set goal: make it",
         '\u2022 Called python.create_goal({"objective": "more"})',
         "  \u2514 there is an unfinished goal",
         "\u2022 The goal is now complete",

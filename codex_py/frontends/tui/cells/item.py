@@ -60,12 +60,8 @@ _LONGEST_NOTE = 2000
 _MOST_COUNTED = 1_000_000
 """Characters of a diff."""
 _NOTE = "user_note: "
-_GOALS = {
-    "create_goal": "Set the goal:",
-    "update_goal": "The goal is now",
-    "get_goal": "Looked at the goal",
-}
-"""What is said of the tools of goals that have been called."""
+_GOALS = {"create_goal": "Set goal:", "update_goal": "The goal is now", "get_goal": "Read the goal"}
+"""What is said of a call of these tools."""
 _NOTE_SIGNS = {"text": "•", "warning": "⚠", "error": "■"}
 
 

@@ -139,11 +139,7 @@ PROGRAM = [
     Command("export", "write the conversation to a file", _export, argument="[FILE]"),
     Command("transcript", "look at the whole conversation ({global.open_transcript})", _transcript),
     Command(
-        "goal",
-        "go on until a goal is reached",
-        _goal,
-        argument="[GOAL|pause|clear]",
-        feature="goals",
+        "goal", "work until it is reached", _goal, argument="[GOAL|pause|clear]", feature="goals"
     ),
     Command("help", "list the commands", _help),
     Command("keymap", "list the keys ({composer.toggle_shortcuts})", _keymap),
