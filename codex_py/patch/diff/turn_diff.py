@@ -90,8 +90,7 @@ class NetChanges:
                 old_mode=file.old_mode,
                 new_mode=file.new_mode,
             )
-            for path, file in self._files.items()
-            if not file.is_as_before
+            for path, file in self._changed.items()
         ]
 
     def is_known(self, path: Path) -> bool:
@@ -99,12 +98,15 @@ class NetChanges:
         file = self._files[str(path)]
         return all(side is None or side.data is not None for side in (file.old, file.new))
 
-    def diff(self, root: Path) -> str:
-        """In the manner of git, bounded; empty where everything is as it was."""
-        changed = {path: file for path, file in self._files.items() if not file.is_as_before}
-        if not changed:
-            return ""
-        moved = {
+    @property
+    def _changed(self) -> "dict[str, _File]":
+        return {path: file for path, file in self._files.items() if not file.is_as_before}
+
+    @property
+    def moves(self) -> dict[str, str]:
+        """New paths by old ones, of files that are not as they were."""
+        changed = self._changed
+        return {
             file.origin: path
             for path, file in changed.items()
             if file.origin in changed
@@ -112,6 +114,10 @@ class NetChanges:
             and file.new is not None
             and changed[file.origin].new is None
         }
+
+    def diff(self, root: Path) -> str:
+        """In the manner of git, bounded; empty where everything is as it was."""
+        changed, moved = self._changed, self.moves
         destinations = set(moved.values())
         files: list[PatchedFile] = []
         instead: dict[Path, str] = {}

@@ -110,13 +110,18 @@ def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
     rest = BytesIO(contents)
     values = json.loads(header)
     changes: list[FileChange] = []
-    for found in values.pop("changes"):
+    headers = values.pop("changes")
+    for found in headers:
         change = _read_change(found, store)
         if with_contents:
             old_size, new_size = found["old_size"], found["new_size"]
             change.old = None if old_size is None else rest.read(old_size)
             change.new = None if new_size is None else rest.read(new_size)
         changes.append(change)
+    by_path = {change.path: change for change in changes}
+    for change, found in zip(changes, headers, strict=True):
+        # Older files have none.
+        change.origin = by_path.get(found.get("origin"))
     if _stored_bytes(changes) != stored:
         raise ValueError("its first line is damaged")
     if (turn := values["turn"]) is not None:
@@ -138,6 +143,7 @@ def _header_of(change: FileChange) -> dict[str, Any]:
     header: dict[str, Any] = {name: getattr(change, name) for name in _OF_CHANGE}
     old, new = _contents(change)
     header |= {
+        "origin": change.origin and change.origin.path,
         "fate": change.fate if change.exists else "removed",
         "backup": change.backup.name,
         "old_size": None if old is None else len(old),

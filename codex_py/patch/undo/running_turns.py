@@ -147,6 +147,10 @@ def turn_entry(net: NetChanges, folders: Sequence[str], turn: TurnOfEntry) -> En
             known.append(_change(file))
         else:
             unkept[str(file.path)] = None
+    by_path = {each.path: each for each in known}
+    for old, new in net.moves.items():
+        if new in by_path:
+            by_path[new].origin = by_path.get(old)
     # The outermost first.
     made = sorted({folder for folder in folders if Path(folder).is_dir()})
     return Entry(known, made=made, turn=turn._replace(unkept=tuple(unkept)))

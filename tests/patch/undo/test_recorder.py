@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import CodexError
-from codex_py.patch.files.change import Entry, FileChange
+from codex_py.patch.diff.writer import git_diff
+from codex_py.patch.files.change import Entry, FileChange, patched_files
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.copies.lives import Lives
 from codex_py.patch.undo.entries import Entries
@@ -266,6 +267,21 @@ def test_of_patches_that_cancel_out_none_is_undone_alone(root: Path, has_command
     assert ended(turn, root)[0] == ""
     plan = plan_undo(journal(root))
     assert names(root, plan.changes) == ["notes"]
+
+
+def test_an_entry_tells_of_a_move_as_the_end_of_its_turn_does(root: Path) -> None:
+    turn = recorder(root)
+    moved = patch(journal(root), "*** Update File: notes", "*** Move to: kept", "@@", "-old", "+x")
+    file = PatchedFile.of(root / "notes", b"old\n", b"x\n", move_to=root / "kept")
+    turn.patched([file], moved.number)
+    turn.copy()
+    life(root, turn, lambda: write(root / "mine"))
+    diff, entry = ended(turn, root)
+    assert "rename from notes\nrename to kept" in diff
+    told = git_diff(patched_files(entry.changes), root)
+    assert sorted(told.split("diff --git ")) == sorted(diff.split("diff --git "))
+    plan_undo(journal(root)).commit()
+    assert names(root, [str(path) for path in root.iterdir()]) == ["mine", "notes", "src"]
 
 
 @pytest.mark.parametrize("by", ["patch", "patch before a command", "command"])
