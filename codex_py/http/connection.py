@@ -81,7 +81,8 @@ class Connection(asyncio.Protocol):
         """
         if self._small_reads >= _SMALL_READS:
             await self._let_more_come()
-        if not self._received and not self._ended:
+        # Also woken when there is room to write again, which TLS tells whenever reading goes on.
+        while not self._received and not self._ended:
             try:
                 await self._wait(timeout_s)
             except TimeoutError as error:
@@ -125,8 +126,10 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        # Writing is "paused" from the first byte that the system does not take.
-        self._transport.set_write_buffer_limits(high=0)
+        # Writing is "paused" from the first byte that the system does not take. Over TLS, asyncio compares with >=,
+        # and would take it for paused with nothing to write.
+        is_tls = transport.get_extra_info("sslcontext") is not None
+        self._transport.set_write_buffer_limits(high=int(is_tls))
 
     def data_received(self, data: bytes) -> None:
         self._received.append(data)

@@ -374,6 +374,19 @@ def test_many_small_pieces_are_read_together_and_the_first_at_once() -> None:
     assert (last, answer, socket.pauses) == (b"and more", b"its answer", 1)
 
 
+def test_room_to_write_is_no_end_of_what_is_read() -> None:
+    async def main() -> bytes:
+        connection = Connection()
+        reading = asyncio.create_task(connection.read(5))
+        await asyncio.sleep(0)
+        connection.resume_writing()
+        await asyncio.sleep(0)
+        connection.data_received(b"it goes on")
+        return await reading
+
+    assert asyncio.run(main()) == b"it goes on"
+
+
 def test_leaving_a_stream_early_closes_its_connection() -> None:
     closed = asyncio.Event()
 
@@ -477,6 +490,29 @@ def get_over_tls(certificate: Path) -> tuple[list[httpx.Response], int]:
             return [await client.get(server.url) for _ in range(2)], server.connections
 
     return asyncio.run(main())
+
+
+def test_a_slow_stream_over_tls_is_whole_and_keeps_its_connection(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    pieces = [b"data: %d\n\n" % n for n in range(60)]
+
+    async def slowly(connection: RawConnection) -> None:
+        while await connection.request():
+            await connection.send(CHUNKED)
+            for piece in pieces:
+                await connection.send(b"%x\r\n%s\r\n" % (len(piece), piece))
+                await asyncio.sleep(0.012)
+            await connection.send(b"0\r\n\r\n")
+
+    async def main() -> tuple[list[bytes], int]:
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(certificate)
+        async with raw_server(slowly, tls) as server, http_client(environment={}) as client:
+            return [(await client.get(server.url)).content for _ in range(3)], server.connections
+
+    assert asyncio.run(main()) == ([b"".join(pieces)] * 3, 1)
 
 
 def test_https_trusts_the_certificates_of_ssl_cert_file(

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from codex_py.protocol.plans import CLOSING, OPENING
 
 _PLAN_TITLE = "**Proposed plan**"
-_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*$")
+_FENCE = re.compile(r"`{3,}|~{3,}")
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
 _BEGINS_LIST = re.compile(r"(?:[-*+]|1[.)])[ \t]")
 """Ends a paragraph; other numbers at the margin are part of it."""
 _HEADING = re.compile(r"#{1,6}[ \t]")
-_TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+_COLUMN_RULE = re.compile(r":?-+:?")
 _MAX_PROSE = 4_000
 """Characters that may wait for the end of a block. Every frame draws them anew."""
 _MAX_TABLE = 20_000
@@ -115,16 +115,16 @@ class Blocks:
     def _take_line(self, line: str) -> None:
         if self._took_tag(line):
             return
-        fence = _FENCE.match(line.rstrip())
+        fence, language = _fence(line)
         if self._fence is not None:
-            if fence and not fence[2] and fence[1].startswith(self._fence):
+            if fence.startswith(self._fence) and not language:
                 self._end_fence()
             else:
                 self._take_code(line)
             return
         if fence:
             self._end()
-            self._fence, self._language = fence[1], fence[2]
+            self._fence, self._language = fence, language
             return
         if not line.strip():
             # A list continues behind empty lines, if the next line is indented.
@@ -143,11 +143,7 @@ class Blocks:
         if _HEADING.match(line):
             self._end()
             return
-        is_table = (
-            len(self._lines) > 1
-            and "|" in self._lines[1]
-            and _TABLE_RULE.match(self._lines[1].rstrip())
-        )
+        is_table = len(self._lines) > 1 and _is_table_rule(self._lines[1])
         if self._size > (_MAX_TABLE if is_table else _MAX_PROSE):
             header = self._lines[:2] if is_table else []
             self._end(continues=True)
@@ -202,3 +198,16 @@ class Blocks:
 
     def _block(self, text: str) -> Block:
         return Block(text, self._language, self._is_first, self._is_plan)
+
+
+def _fence(line: str) -> tuple[str, str]:
+    """The marks that begin or end code, and the language behind them; empty if it is no such line."""
+    if (marks := _FENCE.match(line)) is None or "`" in line[marks.end() :]:
+        return "", ""
+    return marks[0], (line[marks.end() :].split(maxsplit=1) or [""])[0]
+
+
+def _is_table_rule(line: str) -> bool:
+    # Split, as an expression for all of it takes the square of a long line's length.
+    columns = line.strip().removeprefix("|").removesuffix("|").split("|")
+    return "|" in line and all(_COLUMN_RULE.fullmatch(column.strip()) for column in columns)

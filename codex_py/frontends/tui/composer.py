@@ -24,6 +24,8 @@ from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import PROMPT
 
 _MAX_ROWS = 12
+_STEPS = 50
+"""Of undoing, for a text that is written without a pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,16 @@ class Outbox:
     """Sent into the running turn."""
     queue: list[Submission] = field(default_factory=list[Submission])
     """To be sent when the running turn is over."""
+
+
+class _Text(Buffer):
+    """Has fewer steps to undo of a long text, each of which is a copy of it."""
+
+    def save_to_undo_stack(self, clear_redo_stack: bool = True) -> None:
+        super().save_to_undo_stack(clear_redo_stack)
+        steps = self._undo_stack
+        if len(steps) > 2 and abs(len(self.text) - len(steps[-3][0])) < len(self.text) // _STEPS:
+            del steps[-2]
 
 
 class Composer:
@@ -79,7 +91,7 @@ class Composer:
             config.home / "history.jsonl" if is_kept else None,
             config.values.get("history", {}).get("max_bytes"),
         )
-        self.buffer = Buffer(
+        self.buffer = _Text(
             multiline=True,
             on_text_changed=self._updated,
             on_cursor_position_changed=self._updated,

@@ -33,6 +33,9 @@ _AGAIN_TO_LEAVE_WORK: Final = "The agent works: press Ctrl-D again to leave"
 _AGAIN_TO_GO_BACK: Final = "Press Esc again to go back to an earlier prompt"
 _AGAIN_TO_EMPTY: Final = "Press Esc again to empty the prompt ({editor.move_up} brings it back)"
 _TWICE_WITHIN_S: Final = 2.0
+_MOST_TYPED: Final = 400
+"""Characters of lines that are typed ahead; more that comes at once is a paste."""
+_QUIET_S: Final = 0.3
 
 SHORTCUTS: Final = (
     # Actions of `tui.keymap` stand for their keys.
@@ -214,10 +217,17 @@ def composer_keys(composer: Composer) -> KeyBindings:
     def end_burst() -> None:
         nonlocal is_burst
         is_burst = False
+        if len(buffer.text) <= _MOST_TYPED:
+            asyncio.get_running_loop().call_later(_QUIET_S, send_typed, buffer.text)
+
+    def send_typed(text: str) -> None:
+        if buffer.text == text and text.endswith("\n"):
+            composer.enter()
 
     def enter(event: KeyPressEvent) -> None:
         # Characters behind it that came at the same time were not typed: a terminal that does not mark
         # what is pasted sends it like this, and no line of it alone should go off, nor the last of a read.
+        # A few lines, as they are typed ahead, go off together when nothing follows.
         nonlocal is_burst
         behind = event.key_processor.input_queue
         is_burst = is_burst or any(not isinstance(press.key, Keys) for press in behind)

@@ -49,8 +49,14 @@ class Markdown:
         self._source = source
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        tokens = _PARSER.parse(plain(self._source, tab=4))
-        yield _Reader(has_styles=options.is_terminal).blocks(SyntaxTreeNode(tokens).children)
+        source = plain(self._source, tab=4)
+        try:
+            tree = SyntaxTreeNode(_PARSER.parse(source))
+            shown = _Reader(has_styles=options.is_terminal).blocks(tree.children)
+        except RecursionError:
+            # Hundreds of marks within each other.
+            shown = Text(source)
+        yield shown
 
 
 class _Reader:
@@ -275,7 +281,7 @@ class Code:
 
     def _rows(self, line: Text, first: int, other: int) -> Sequence[Text]:
         text = line.plain
-        if len(text) <= first and (text.isascii() or line.cell_len <= first):
+        if line.cell_len <= first:
             return [line]
         head = chop_cells(text, first)[0]
         rows = [head, *chop_cells(text[len(head) :], other)]

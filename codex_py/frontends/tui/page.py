@@ -23,6 +23,9 @@ _WAITING = "  When the session has begun:"
 _STEERED = "  After the next step:"
 _QUEUED = "  After the turn ({chat.edit_queued_message} takes the last one back):"
 
+_MOST_JOINED = 8
+"""Characters of a cell. A letter can have any number of marks."""
+
 _cell = lru_cache(maxsize=10_000)(Char)
 
 
@@ -102,7 +105,7 @@ def _draw(screen: Screen, rows: Sequence[Fragments], column: int, first: int, wi
                     cells[x] = cell
                     # What a wide one covers.
                     cells.update(dict.fromkeys(range(x + 1, x + cell.width), _cell("", "")))
-                elif x > column:
+                elif x > column and len(cells[x - 1].char) < _MOST_JOINED:
                     last = x - 1 if cells[x - 1].char else x - 2
                     cells[last] = _cell(cells[last].char + cell.char, cells[last].style)
                 x += cell.width

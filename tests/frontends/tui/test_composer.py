@@ -1,9 +1,14 @@
 import json
 import subprocess
 import sys
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from codex_py.frontends.tui.composer import Composer
 from codex_py.testing import Pause, ev_completed, ev_created, ev_function_call, ev_message
 from tests.frontends.tui.terminals import IDLE, Start
 from tests.support.program import Workplace, environment
@@ -413,3 +418,24 @@ def test_a_refused_prompt_comes_back_while_the_turn_goes_on(place: Workplace) ->
             program.wait_until(lambda: "Working" not in program.text)
             program.wait_for(f"\n\u203a The password is x.\n\n  {IDLE}")
             assert len(server.requests) == 2
+
+
+def test_a_text_that_is_written_for_long_is_undone_in_steps_that_are_not_kept_for_each_key() -> (
+    None
+):
+    config: Any = SimpleNamespace(
+        cwd=Path("/"), home=Path("/"), values={}, history_persistence="none"
+    )
+    buffer = Composer(config, lambda _: None, sources=(), changed=lambda: None).buffer
+    for n in range(20_000):
+        buffer.save_to_undo_stack()
+        buffer.insert_text(str(n % 10))
+    buffer.save_to_undo_stack()
+    buffer.text = ""
+    sizes: list[int] = []
+    while not sizes or sizes[-1]:
+        buffer.undo()
+        sizes.append(len(buffer.text))
+    assert sizes[0] == 20_000
+    assert len(sizes) < 500
+    assert all(before - after <= before // 20 + 1 for before, after in pairwise(sizes))

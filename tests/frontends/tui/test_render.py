@@ -45,6 +45,8 @@ HOSTILE = {
     "brackets": "[" * 3_000 + "> " * 1_000 + "*a **b " * 500 + "_a" * 1_000,
     "table": "|a" * 500 + "\n" + "|-" * 500 + "\n" + "|b" * 500,
     "deep list": "\n".join(" " * (2 * n) + "- x" for n in range(200)),
+    "stars": "*" * 800 + "a" + "*" * 800,
+    "code of marks": "```\n" + "\u0e34" * 200 + "\n```\n",
     "surrogates": "\ud800\udfff" * 50,
 }
 

@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
+from prompt_toolkit.layout.screen import Char
 from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.utils import get_cwidth
 
@@ -66,7 +67,8 @@ def _between_words(units: Fragments, room: int) -> tuple[Fragments, list[int]]:
     """Fill rows of so many columns with blanks, where a word has to begin the next one; blanks that do not fit are
     hidden. The text that is to be shown, and where each unit and the end of the line are in it.
     """
-    sizes = [get_cwidth(text) for _, text, *_ in units]
+    shown_as = Char.display_mappings
+    sizes = [get_cwidth(shown_as.get(text, text)) for _, text, *_ in units]
     words = _words([text for _, text, *_ in units], sizes)
     shown: Fragments = []
     places = [0]
@@ -78,11 +80,12 @@ def _between_words(units: Fragments, room: int) -> tuple[Fragments, list[int]]:
             shown.append(("", " " * (room - column)))
             places[-1] += room - column
             column = 0
-        elif column + size > room:
+        elif column + size > room and size <= 2:
             column = 0
         shown.append((style, text))
         places.append(places[-1] + len(text))
-        column += size
+        # A label that is wider than the row is broken.
+        column = (column + size - 1) % room + 1 if column + size > room else column + size
     return shown, places
 
 

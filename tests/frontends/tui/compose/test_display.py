@@ -80,3 +80,15 @@ def test_a_label_is_not_broken() -> None:
         "[Image #1]",
         "here",
     ]
+
+
+def test_behind_a_label_that_is_wider_than_the_row_words_are_not_torn() -> None:
+    attachments = Attachments()
+    mark = attachments.mark("x\n" * 52_000)
+    rows = rows_of(shown(f"{mark} abc def ghi", 20, attachments), 18)
+    assert rows == ["[Pasted 52,000 lin", "es, Ctrl-O] abc", "def ghi"]
+
+
+def test_control_characters_take_the_room_of_what_they_are_shown_as() -> None:
+    transformation: Any = shown("\x1b" * 6 + " text", 14)
+    assert [transformation.source_to_display(n) for n in (6, 7, 11)] == [6, 7, 11]
