@@ -233,7 +233,7 @@ def test_what_cannot_be_undone_is_answered_by_arrows_alone(start: Start, command
             run(program, command)
             if command == "permissions":
                 program.press("up", "enter")
-            program.wait_for("The arrows and Enter answer")
+            program.wait_for("Only arrows and Enter answer")
             assert "(y)" not in program.text
             program.type(letter)
             program.wait_for(f"\u203a {letter}\n")
