@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -105,7 +105,7 @@ class TerminalApprover:
         """Both ends of the call, and as much of the reason as fits beside it, in so many rows."""
         width, all_key = self._width, self._panels.named(SHOWS_ALL)
         what = _body(request, self._screen.theme, most=_MOST_PATCH, key=all_key)
-        body, reasons = self._rows(what), [self._rows(each) for each in _reasons(request)]
+        body, reasons = self._rows(what), [self._rows(each) for each in _facts(request)]
         if room < 2:
             return joined(self._middle_cut(what, body, 1, all_key))
         gap = int(room >= ROOMY)
@@ -159,13 +159,12 @@ class TerminalApprover:
         return self._transcript.renderer.fragments(cell, self._width)[:_MANY_ROWS]
 
 
-def _reasons(request: ApprovalRequest) -> list[Text]:
+def _facts(request: ApprovalRequest, *, whole: bool = False) -> list[Text]:
     said = request.justification or ""
     why = (request.reason or "").removesuffix(said).rstrip(": ")
-    return _facts({"Why asked: ": why, "The model says: ": said})
-
-
-def _facts(facts: Mapping[str, str]) -> list[Text]:
+    facts = {"Why asked: ": why, "The model says: ": said}
+    if whole:
+        facts |= {"Agent: ": request.agent or "", "Folder: ": str(request.cwd)}
     # In the model's own words, a line of its own could pass for the command.
     lines = {name: " ".join(plain(text).split()) for name, text in facts.items()}
     return [Text.assemble((n, "quiet"), (line, "emphasis")) for n, line in lines.items() if line]
@@ -174,8 +173,7 @@ def _facts(facts: Mapping[str, str]) -> list[Text]:
 def _pages(request: ApprovalRequest, theme: Theme) -> Pages:
     pages = Pages(f"What is to be decided: {_KINDS[request.kind][0]}")
     pages.add(_body(request, replace(theme, cwd="")))
-    facts = _facts({"Agent: ": request.agent or "", "Folder: ": str(request.cwd)})
-    for n, fact in enumerate((*_reasons(request), *facts)):
+    for n, fact in enumerate(_facts(request, whole=True)):
         pages.add(fact, space=not n)
     return pages
 
