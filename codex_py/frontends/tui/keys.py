@@ -13,6 +13,7 @@ from prompt_toolkit.filters import Condition, Filter, emacs_mode, vi_insert_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.key_processor import KeyPress, KeyProcessor
 from prompt_toolkit.keys import Keys
+from wcwidth import iter_graphemes
 
 from codex_py.frontends.tui.compose.attachments import clipboard_image, edited, editor_command
 from codex_py.frontends.tui.composer import Composer
@@ -224,6 +225,12 @@ def composer_keys(composer: Composer) -> KeyBindings:
         if buffer.text == text and text.endswith("\n"):
             composer.enter()
 
+    def step(place: int) -> int:
+        """The code points of what is seen as one character: before the cursor (-1), or behind it (0)."""
+        line = buffer.document
+        text = line.current_line_before_cursor if place else line.current_line_after_cursor
+        return len((list(iter_graphemes(text)) or ["\n"])[place])
+
     def enter(event: KeyPressEvent) -> None:
         # Characters behind it that came at the same time were not typed: a terminal that does not mark
         # what is pasted sends it like this, and no line of it alone should go off, nor the last of a read.
@@ -245,6 +252,11 @@ def composer_keys(composer: Composer) -> KeyBindings:
     bind(keys, PASTE, lambda event: composer.paste(event.data))
     bind(keys, ESC, lambda _: completion.close(), offering)
     bind_arrows(keys, completion.move, offering)
+    stepping = writing & Condition(lambda: buffer.selection_state is None)
+    bind(keys, "left", lambda _: buffer.cursor_left(step(-1)), stepping)
+    bind(keys, "right", lambda _: buffer.cursor_right(step(0)), stepping)
+    bind(keys, "backspace", lambda _: buffer.delete_before_cursor(step(-1)), stepping)
+    bind(keys, "delete", lambda _: buffer.delete(step(0)), stepping)
     bind(keys, "up", lambda _: composer.recall(1), at_top)
     bind(keys, "c-p", lambda _: composer.recall(1), at_top & writing)
     bind(keys, "k", lambda _: composer.recall(1), at_top & vi_navigation_mode)

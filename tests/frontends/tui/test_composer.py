@@ -439,3 +439,22 @@ def test_a_text_that_is_written_for_long_is_undone_in_steps_that_are_not_kept_fo
     assert sizes[0] == 20_000
     assert len(sizes) < 500
     assert all(before - after <= before // 20 + 1 for before, after in pairwise(sizes))
+
+
+def test_keys_take_as_one_what_is_seen_as_one_character(start: Start) -> None:
+    family, flag, accent = (
+        "\U0001f469\u200d\U0001f469\u200d\U0001f467",
+        "\U0001f1e9\U0001f1ea",
+        "e\u0301",
+    )
+    with ScriptedServer([ANSWER]) as server:
+        program = begin(start, server)
+        program.type(f"a{family}{flag}{accent}b")
+        program.wait_for("b\n")
+        program.press("left", "left")
+        program.type("1")
+        program.press("backspace", "backspace", "left")
+        program.type("2")
+        program.press("right")
+        send(program, "\x1b[3~3")
+        assert prompts(server) == [f"a2{family}3b"]
