@@ -24,7 +24,7 @@ _MEANINGS: Final = (
 
 
 def as_text(review: Review, root: Path) -> str:
-    """As Codex shows it, but for one line, which it writes as `3-3`. `root`: of the change, absolute."""
+    """As Codex shows it. `root`: of the change, absolute."""
     parts = [review.explanation.strip()] if review.explanation.strip() else []
     if review.findings:
         heading = "Review comment:" if len(review.findings) == 1 else "Full review comments:"
@@ -32,7 +32,7 @@ def as_text(review: Review, root: Path) -> str:
         for finding in review.findings:
             lines = "\n".join(f"  {line}".rstrip() for line in finding.body.strip().splitlines())
             elsewhere = " (not a line of the change)" if finding.on_change is False else ""
-            where = f"{on_one_line(str(root / finding.path))}:{_lines(finding)}"
+            where = f"{on_one_line(str(root / finding.path))}:{finding.start}-{finding.end}"
             comments.append(f"- {finding.title} — {where}{elsewhere}\n{lines}")
         parts.append("\n\n".join([heading, *comments]))
     return "\n\n".join(parts) or "No findings."
@@ -47,11 +47,8 @@ def titled(finding: Finding) -> str:
 
 def place(finding: Finding) -> str:
     """`src/a.py:3-5`, or `src/a.py:3`."""
-    return f"{finding.path}:{_lines(finding)}"
-
-
-def _lines(finding: Finding) -> str:
-    return "-".join(map(str, dict.fromkeys((finding.start, finding.end))))
+    lines = dict.fromkeys((finding.start, finding.end))
+    return f"{finding.path}:{'-'.join(map(str, lines))}"
 
 
 def _as_json(review: Review) -> str:
