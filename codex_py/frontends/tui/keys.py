@@ -154,11 +154,7 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
     stopped_at = 0.0
 
     def interrupt() -> bool:
-        nonlocal stopped_at
-        if surface.loaded is None or not surface.loaded.interrupt():
-            return False
-        stopped_at = time.monotonic()
-        return True
+        return surface.loaded is not None and surface.loaded.interrupt()
 
     twice = partial(_twice, hints)
     interrupts = "esc" in surface.keymap.keys("chat.interrupt_turn")
@@ -175,9 +171,11 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
         event.key_processor.feed(KeyPress(Keys.Escape), first=True)
 
     def control_c(_event: KeyPressEvent) -> None:
+        nonlocal stopped_at
         if composer.text:
             composer.stash()
         elif interrupt():
+            stopped_at = time.monotonic()
             hints.show(_STOPPED, for_s=_TWICE_WITHIN_S)
         else:
             in_hurry = time.monotonic() - stopped_at < _HURRY_S

@@ -48,8 +48,9 @@ def test_on_a_low_screen_the_first_rows_are_left_out() -> None:
 
 
 def test_a_row_is_cut_at_the_edge_and_no_wide_character_in_two() -> None:
-    assert rows_of(["abcdefgh"], "x", [], 5, 5) == ["abcde", "x"]
-    assert rows_of(["ab\u65e5\u672c\u8a9e"], "x", [], 5, 5) == ["ab\u65e5", "x"]
+    assert rows_of(["abcdefgh"], "x", [], 5, 5) == ["abcd\u2026", "x"]
+    assert rows_of(["ab\u65e5\u672c\u8a9e"], "x", [], 5, 5) == ["ab\u65e5\u2026", "x"]
+    assert rows_of(["abc\u65e5\u672c"], "x", [], 5, 5) == ["abc\u2026", "x"]
 
 
 def test_marks_join_the_character_before_and_only_a_few() -> None:
