@@ -21,7 +21,9 @@ from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import Denied
 from codex_py.protocol.extension import TurnStart, TurnStop
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.prompts import Note, UserPrompt
+from codex_py.protocol.response_order import Place
 from codex_py.protocol.stream import Prompt, Usage
 
 
@@ -57,10 +59,6 @@ class SessionTurn:
         """The turn has a next request, with which steered prompts go out."""
         self.ending: CodexError | None = None
         """Why the turn was cancelled, if not by its user."""
-        self.emit = host.emit
-        self.record = host.log.record
-        self.leave_open = host.log.leave_open
-        self.settle = host.log.settle
         self._host = host
         self._compactor = compactor
         self._retries = retries
@@ -146,6 +144,18 @@ class SessionTurn:
         host.log.tell(await host.extension.before_request())
         host.log.tell_change(host.settings)
         return host.log.request(host.settings, self.start.output_schema)
+
+    def record(self, item: ResponseItem | Note, place: Place) -> None:
+        self._host.log.record(item, place)
+
+    def leave_open(self, place: Place) -> None:
+        self._host.log.leave_open(place)
+
+    def settle(self, *, whole: bool) -> None:
+        self._host.log.settle(whole=whole)
+
+    def emit(self, event: events.Event) -> None:
+        self._host.emit(event)
 
     def add_usage(self, usage: Usage) -> None:
         self._host.count(usage, usage)
