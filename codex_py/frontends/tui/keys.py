@@ -37,6 +37,8 @@ _TWICE_WITHIN_S: Final = 2.0
 _MOST_TYPED: Final = 400
 """Characters of lines that are typed ahead; more that comes at once is a paste."""
 _QUIET_S: Final = 0.3
+_LONGEST_SEEN: Final = 64
+"""Code points of what is seen as one character, so that a key in a long line does not look at all of it."""
 
 SHORTCUTS: Final = (
     # Actions of `tui.keymap` stand for their keys.
@@ -215,9 +217,10 @@ def composer_keys(composer: Composer) -> KeyBindings:
 
     def end_burst() -> None:
         nonlocal is_burst
-        is_burst = False
-        if len(buffer.text) <= _MOST_TYPED:
+        # Called once for each line of the read.
+        if is_burst and len(buffer.text) <= _MOST_TYPED:
             asyncio.get_running_loop().call_later(_QUIET_S, send_typed, buffer.text)
+        is_burst = False
 
     def send_typed(text: str) -> None:
         if buffer.text == text and text.endswith("\n"):
@@ -225,8 +228,9 @@ def composer_keys(composer: Composer) -> KeyBindings:
 
     def step(place: int) -> int:
         """The code points of what is seen as one character: before the cursor (-1), or behind it (0)."""
-        line = buffer.document
-        text = line.current_line_before_cursor if place else line.current_line_after_cursor
+        line, most = buffer.document, _LONGEST_SEEN
+        before, behind = line.current_line_before_cursor, line.current_line_after_cursor
+        text = before[-most:] if place else behind[:most]
         return len((list(iter_graphemes(text)) or ["\n"])[place])
 
     def enter(event: KeyPressEvent) -> None:
