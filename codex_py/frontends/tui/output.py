@@ -171,8 +171,10 @@ def terminal_output(
 
 
 class FrameOutput(Vt100_Output):
-    """Attributes:
-    holds: what is written waits, so that a frame goes out as a whole.
+    """What frames are drawn to.
+
+    Attributes:
+        holds: `flush` does nothing, so that a frame goes out as a whole.
     """
 
     before_erase: Callable[[], None]
