@@ -29,6 +29,9 @@ class PatchedFile(NamedTuple):
     new_mode: int | None = None
     """None for a deleted file, and for a new one whose bits the umask decides."""
     replaced_mode: int | None = None
+    link_target: bytes | None = None
+    """Target of the symbolic link at `path`, if the file that it led to was moved under its name: `old` has what that
+    file had."""
 
     @classmethod
     def of(
@@ -44,6 +47,11 @@ class PatchedFile(NamedTuple):
         """Make a change whose kind follows from the contents."""
         kind = "delete" if new is None else "add" if old is None else "update"
         return cls(path, kind, move_to, old, new, old_mode=old_mode, new_mode=new_mode)
+
+    @property
+    def old_entry(self) -> bytes | None:
+        """Contents of the directory entry at `path` before: of a symbolic link, its target."""
+        return self.old if self.link_target is None else self.link_target
 
     @property
     def destination(self) -> Path:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codex_py.patch.diff.writer import git_diff
-from codex_py.patch.files.modes import written_mode
+from codex_py.patch.files.modes import kind_of, written_mode
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
 
@@ -32,9 +32,8 @@ class NetChanges:
             if file.move_to is None:
                 self._set(path, file.old, file.old_mode, file.new, file.new_mode)
                 continue
-            self._set(path, file.old, file.old_mode, None, None)
-            replaced_mode = None if file.replaced is None else file.new_mode
-            sides = (file.replaced, replaced_mode, file.new, file.new_mode)
+            self._set(path, file.old_entry, file.old_mode, None, None)
+            sides = (file.replaced, file.replaced_mode, file.new, file.new_mode)
             destination = self._set(str(file.move_to), *sides)
             # Under which name the contents came into the turn.
             destination.origin = self._files[path].origin or path
@@ -104,16 +103,17 @@ class NetChanges:
 
     @property
     def moves(self) -> dict[str, str]:
-        """New paths by old ones, of files that are not as they were."""
+        """New paths by old ones, of files that are not as they were.
+
+        A file that was moved under the name of a link to it is no move: the link is gone, and the file is new.
+        """
         changed = self._changed
-        return {
-            file.origin: path
-            for path, file in changed.items()
-            if file.origin in changed
-            and file.old is None
-            and file.new is not None
-            and changed[file.origin].new is None
-        }
+        moves: dict[str, str] = {}
+        for path, file in changed.items():
+            origin = changed.get(file.origin or "")
+            if origin is not None and origin.is_moved_to(file):
+                moves[file.origin or ""] = path
+        return moves
 
     def diff(self, root: Path) -> str:
         """In the manner of git, bounded; empty where everything is as it was."""
@@ -177,6 +177,13 @@ class _File:
     new_mode: int | None
     origin: str | None = None
     """Path under which the contents that are, or were last, here came into the turn, if they were moved."""
+
+    def is_moved_to(self, other: "_File") -> bool:
+        """True if nothing is left here, and the other is a new entry of the same kind."""
+        if self.new is not None or other.old is not None or other.new is None:
+            return False
+        was_link = kind_of(self.old_mode) == "link"
+        return was_link == (kind_of(other.new_mode) == "link")
 
     @property
     def is_as_before(self) -> bool:

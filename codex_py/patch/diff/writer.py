@@ -212,7 +212,8 @@ def in_git_words(change: PatchedFile) -> Iterator[PatchedFile]:
     if change.replaced is None and (is_file or change.old == change.new):
         yield change
         return
-    if change.move_to is not None and "link" in kinds and "file" in kinds:
+    is_unknown = change.link_target is None and change.move_to is not None
+    if is_unknown and "link" in kinds and "file" in kinds:
         raise PatchError(
             f"{change.path}: a symbolic link that gives way to a file of another name cannot be written "
             "as a diff",
@@ -220,7 +221,7 @@ def in_git_words(change: PatchedFile) -> Iterator[PatchedFile]:
         )
     path = change.destination
     if change.old is not None or change.new is None:
-        yield PatchedFile.of(change.path, change.old, None, old_mode=change.old_mode)
+        yield PatchedFile.of(change.path, change.old_entry, None, old_mode=change.old_mode)
     if change.replaced is not None and is_file and kind_of(change.replaced_mode) in {"file", None}:
         old_mode, new_mode = change.replaced_mode or change.new_mode, change.new_mode
         yield PatchedFile.of(

@@ -155,16 +155,29 @@ def patched_files(changes: Sequence[FileChange]) -> list[PatchedFile]:
     for change in changes:
         origin = change.origin
         if change.present and origin is not None and not origin.present:
-            path, old = Path(origin.path), origin.old if origin.lent is None else origin.lent
-            modes = (origin.old_mode, change.new_mode, change.old_mode)
-            contents = (old, change.new, change.old)
-            files.append(PatchedFile(path, "update", Path(change.path), *contents, *modes))
+            files.append(_move(origin, change))
         elif change.present or (change.before is not None and id(change) not in moved):
             is_new = change.before is None or change.added
             kind = "delete" if not change.present else "add" if is_new else "update"
             path, modes = Path(change.path), (change.old_mode, change.new_mode)
             files.append(PatchedFile(path, kind, None, change.old, change.new, None, *modes))
     return files
+
+
+def _move(origin: FileChange, change: FileChange) -> PatchedFile:
+    is_lent = origin.lent is not None
+    return PatchedFile(
+        Path(origin.path),
+        "update",
+        Path(change.path),
+        origin.lent if is_lent else origin.old,
+        change.new,
+        change.old,
+        origin.old_mode,
+        change.new_mode,
+        change.old_mode,
+        origin.old if is_lent else None,
+    )
 
 
 def where_written(files: Iterable[PatchedFile], changes: Iterable[FileChange]) -> list[PatchedFile]:

@@ -11,6 +11,7 @@ import pytest
 
 from codex_py.errors import CodexError
 from codex_py.patch.diff.writer import git_diff
+from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.change import Entry, FileChange, patched_files
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.copies.lives import Lives
@@ -18,7 +19,7 @@ from codex_py.patch.undo.entries import Entries
 from codex_py.patch.undo.plan import EditedSince, plan_undo
 from codex_py.patch.undo.recorder import TurnRecorder
 from codex_py.protocol.patched_file import PatchedFile
-from tests.support.patching import patch, tree
+from tests.support.patching import enveloped, patch, tree
 
 
 @pytest.fixture
@@ -282,6 +283,52 @@ def test_an_entry_tells_of_a_move_as_the_end_of_its_turn_does(root: Path) -> Non
     assert sorted(told.split("diff --git ")) == sorted(diff.split("diff --git "))
     plan_undo(journal(root)).commit()
     assert names(root, [str(path) for path in root.iterdir()]) == ["mine", "notes", "src"]
+
+
+LONG = "".join(f"line {number}\n" for number in range(400))
+
+
+@pytest.mark.parametrize("has_command", [False, True])
+@pytest.mark.parametrize(
+    ("link", "target", "to", "text"),
+    [
+        ("link", "notes", "moved", "old\n"),
+        ("link", "notes", "moved", LONG),
+        ("link", "notes", "src/a", "old\n"),
+        ("link", "notes", "run", "old\n"),
+        ("link", "notes", "other link", "old\n"),
+        ("src/link", "../notes", "deep/er/moved", "old\n"),
+        ("link", "link to the link", "moved", "old\n"),
+        ("link", "{root}/notes", "moved", "old\n"),
+        ("link", "src/a", "moved", "old\n"),
+    ],
+)
+def test_a_link_that_a_patch_moves_leads_where_it_led_after_an_undo(
+    root: Path, *, link: str, target: str, to: str, text: str, has_command: bool
+) -> None:
+    (root / "notes").write_text(text, encoding="utf-8")
+    (root / "run").write_text("program\n", encoding="utf-8")
+    (root / "run").chmod(0o755)
+    (root / "other link").symlink_to("mine")
+    (root / "link to the link").symlink_to("notes")
+    (root / link).symlink_to(target.format(root=root))
+    last = text.splitlines()[-1]
+    old = tree(root)
+    turn = recorder(root)
+    lines = (f"*** Update File: {link}", f"*** Move to: {to}", "@@", f"-{last}", "+new")
+    plan = plan_patch(enveloped(*lines), root)
+    turn.patched(plan.changes, plan.commit(journal(root)).number)
+    if has_command:
+        turn.copy()
+        life(root, turn, lambda: write(root / "of a command"))
+    diff, _ = ended(turn, root)
+    new = tree(root)
+    assert not (root / link).is_symlink()
+    assert f"deleted file mode 120000\n--- a/{link}\n" in diff
+    plan_undo(journal(root)).commit()
+    assert tree(root) == old
+    plan_undo(journal(root), Entries(journal(root)).newest_undo()).commit()
+    assert tree(root) == new
 
 
 @pytest.mark.parametrize("by", ["patch", "patch before a command", "command"])
