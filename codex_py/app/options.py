@@ -47,6 +47,8 @@ class Suspension:
     is_approved: bool = False
     because: str | None = None
     """Why it is refused, for the model."""
+    options: tuple[str, ...] = ()
+    """Words of the command line that goes on with the call, for the message that shows it."""
 
 
 @frozen

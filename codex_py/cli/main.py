@@ -16,16 +16,13 @@ from codex_py.cli.commands import (
     find_command,
     help_text,
 )
-from codex_py.command_line.parser import HelpRequested, not_there_yet, suggestion
+from codex_py.command_line.parser import TYPING_MISTAKE, HelpRequested, not_there_yet, suggestion
 from codex_py.command_line.stopping import Stopped
 from codex_py.errors import CodexError, UsageError, nearest
 from codex_py.streams.standard import print_out, tell
 from codex_py.version import __version__
 
 _OVERRIDES = {"-c", "--config", "--enable", "--disable"}
-_TYPING_MISTAKE = 0.75
-"""How alike a prompt of one word and a command are if it is taken for the command: one letter of four, two of eight, or
-two that changed places. `hello` is less like `help`."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -97,7 +94,7 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             f"unknown command {word!r}.{near}" if near else "put quotes around the prompt"
         )
     if command is None and arguments.literal_words == () and word.split() == [word]:
-        near = nearest(word, NAMES, alike=_TYPING_MISTAKE)
+        near = nearest(word, NAMES, alike=TYPING_MISTAKE)
         if near is not None:
             mistake = f"unknown command {word!r}. Did you mean {near}?"
             raise UsageError(f"{mistake} As a prompt: codex-py -- {word}")

@@ -2,19 +2,31 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from codex_py.app.options import Suspension
 from codex_py.app.user_programs import APPROVAL_KEY
-from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.arguments import GATES, Arguments, option_words
 from codex_py.command_line.parser import working_folder
 from codex_py.command_line.target import SessionTarget
 from codex_py.config.limits import amount
+from codex_py.config.overrides import sets_secret
 from codex_py.errors import ConfigError, UsageError
 
 _MIN_KEY_BYTES: Final = 16
 _MAX_LIFETIME_S: Final = 87_600 * 3600
+_REPEATED: Final = {
+    *("model", "oss", "local_provider", "profile", "strict_config", "ignore_user_config"),
+    *("sandbox", "full_auto", "approve_for_me", "add_dir", "deny", "allow_domain"),
+    *("ignore_rules", "bypass_hook_trust", "allow_unenforced"),
+    *("cd", "skip_git_repo_check", "approval_dir", "approval_expires", "output_schema"),
+    *("limits", *GATES),
+}
+"""Options that the run which goes on needs as well."""
+_PATHS: Final = ("cd", "approval_dir", "output_schema")
+"""Options that are paths: they are repeated as absolute ones."""
 
 
 def configured_suspension(
@@ -61,7 +73,27 @@ def configured_suspension(
         Path(file).absolute() if file else None,
         arguments.approve is not None,
         arguments.because,
+        _repeated_options(arguments),
     )
+
+
+def _repeated_options(arguments: Arguments) -> tuple[str, ...]:
+    """The options of this run that the run which goes on needs, as words that hold in every folder.
+
+    A `-c` that sets a secret is left out, because the words are shown.
+    """
+    defaults = Arguments()
+    absolute = {
+        name: str(Path(getattr(arguments, name)).absolute())
+        for name in _PATHS
+        if getattr(arguments, name) != getattr(defaults, name)
+    }
+    folders = [str(Path(name).absolute()) for name in arguments.add_dir]
+    words = option_words(replace(arguments, add_dir=folders, **absolute), _REPEATED)
+    for override in arguments.overrides:
+        if not sets_secret(override):
+            words += ["-c", override]
+    return tuple(words)
 
 
 def without_key(environment: Mapping[str, str]) -> dict[str, str]:

@@ -254,6 +254,17 @@ class Arguments:
         )
 
 
+def _foreign_options() -> dict[str, str]:
+    """Advice for people who come from other agents, by the option that they typed."""
+    listed = Path(__file__).with_name("foreign_options.txt").read_text(encoding="utf-8")
+    advice: dict[str, str] = {}
+    for line in listed.splitlines():
+        if line and not line.startswith("#"):
+            names, _, text = line.partition(" | ")
+            advice |= dict.fromkeys(names.split(", "), text)
+    return advice
+
+
 def parse_arguments(argv: Sequence[str]) -> Arguments:
     """Read a command line, without the name of the program.
 
@@ -272,6 +283,9 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         if (name := _FLAG.match(word)) and " " not in word.partition("=")[0]:
             if name[0] in _NOT_YET:
                 raise UsageError(f"{name[0]} is not supported yet")
+            advice = _foreign_options().get(name[0])
+            if advice is not None:
+                raise UsageError(f"unknown option {name[0]}. {advice}")
             raise parser.unknown_option(name[0])
     values = given(found)
     images: list[str] = values.get("image", [])

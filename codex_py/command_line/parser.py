@@ -15,6 +15,10 @@ from codex_py.errors import UsageError, nearest
 
 _OptionsT = TypeVar("_OptionsT")
 
+TYPING_MISTAKE = 0.75
+"""How alike a word and a known one are if it is taken for a mistyped one: one letter of four is wrong, two of eight, or
+two changed places. `hello` is less like `help`, and `--verbose` less like `--version`."""
+
 
 def not_there_yet(command: str) -> UsageError:
     """The error for a command that Codex has, or that is to come."""
@@ -112,7 +116,12 @@ class CommandParser(argparse.ArgumentParser):
         raise self.unknown_option(word.partition("=")[0])
 
     def unknown_option(self, name: str) -> UsageError:
-        return UsageError(f"unknown option {name}.{suggestion(name, self._option_string_actions)}")
+        """The error for an option that does not exist, with the known one that it may be a typing mistake of."""
+        names = {option.lstrip("-"): option for option in self._option_string_actions}
+        # Options of one letter are alike all of them, and the dashes are common to every option.
+        near = nearest(name.lstrip("-"), names, alike=TYPING_MISTAKE) if len(name) > 2 else None
+        advice = f" Did you mean {names[near]}?" if near else ""
+        return UsageError(f"unknown option {name}.{advice}")
 
 
 def _choices(annotation: Any) -> Mapping[str, Any]:

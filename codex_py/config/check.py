@@ -91,6 +91,15 @@ def suggestion(key: KeyPath) -> str | None:
     return None if near is None else ".".join((*key[:-1], near))
 
 
+def leaves(value: Any, path: KeyPath) -> Iterator[KeyPath]:
+    """The keys of all values in a table that lies at a path, but for those that are tables with entries."""
+    if isinstance(value, dict) and value:
+        for name, part in cast("dict[str, Any]", value).items():
+            yield from leaves(part, (*path, name))
+    else:
+        yield path
+
+
 def kind_of(key: KeyPath, table: Table = KEYS) -> "Kind | None":
     """The kind of the value at a key, the table itself for the empty one; None for an unknown key."""
     kind: Kind | None = table

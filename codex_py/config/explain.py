@@ -2,11 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from codex_py.config.check import KeyPath, dotted, escaped, kind_of, lookup, suggestion
+from codex_py.config.check import KeyPath, dotted, escaped, kind_of, leaves, lookup, suggestion
 from codex_py.config.layers import Layer, Layers
 from codex_py.config.overrides import parse_key
 from codex_py.config.requirements import known_keys
@@ -46,7 +45,7 @@ def _explained(key: str, path: KeyPath, layers: Layers) -> str:
         )
         return "\n".join(defaults) or f"{name} is set nowhere and has no default"
     lines: list[str] = []
-    for leaf in _leaves(found, path):
+    for leaf in leaves(found, path):
         values = [(layer, lookup(layer.values, leaf)) for layer in layers.layers]
         (winner, value), *overridden = [each for each in values if each[1] is not None]
         lines += [f"{dotted(leaf)} = {_shown(value, leaf)}", f"  from {_source(winner, leaf)}"]
@@ -59,14 +58,6 @@ def _explained(key: str, path: KeyPath, layers: Layers) -> str:
 
 def _source(layer: Layer, path: KeyPath) -> str:
     return layer.name if layer.path is None else f"{layer.name} config {layer.where(path)}"
-
-
-def _leaves(value: Any, path: KeyPath) -> Iterator[KeyPath]:
-    if isinstance(value, dict) and value:
-        for name, part in cast("dict[str, Any]", value).items():
-            yield from _leaves(part, (*path, name))
-    else:
-        yield path
 
 
 def _shown(value: Any, path: KeyPath) -> str:

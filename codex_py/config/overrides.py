@@ -5,9 +5,10 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any, cast
 
-from codex_py.config.check import KeyPath
+from codex_py.config.check import KeyPath, kind_of, leaves, lookup
 from codex_py.config.files import require_shallow
 from codex_py.errors import OptionError
+from codex_py.protocol.addresses import shown_url
 
 # The first equals sign outside of quotes, or the first one of all.
 _ASSIGNMENT = re.compile(
@@ -55,6 +56,16 @@ def parse_key(text: str) -> KeyPath:
     path, rest = only_path(table)
     # The text may have more than a key in it, such as a table header.
     return tuple(text.split(".")) if isinstance(rest, dict) else path
+
+
+def sets_secret(override: str) -> bool:
+    """True if a `-c KEY=VALUE` sets a credential, or a value that is not shown whole. Its key and form are valid."""
+    values = parse_overrides([override])
+    for leaf in leaves(values, ()):
+        value = lookup(values, leaf)
+        if kind_of(leaf) == "secret" or (isinstance(value, str) and shown_url(value) != value):
+            return True
+    return False
 
 
 def only_path(value: object) -> tuple[KeyPath, object]:

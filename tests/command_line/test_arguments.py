@@ -1,9 +1,11 @@
 import dataclasses
 import re
+from pathlib import Path
 
 import pytest
 
-from codex_py.cli.commands import COMMANDS, help_text
+from codex_py.cli.commands import COMMANDS, find_command, help_text
+from codex_py.command_line import arguments as arguments_module
 from codex_py.command_line.arguments import Arguments, option_words, parse_arguments
 from codex_py.command_line.parser import CommandParser
 from codex_py.command_line.target import SessionTarget, exec_target, terminal_target
@@ -224,6 +226,76 @@ def test_mistakes_are_told_in_a_sentence(argv: list[str], message: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_exec(*argv)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("argv", "advice"),
+    [
+        (["--dangerously-skip-permissions"], "Use --dangerously-bypass-approvals-and-sandbox"),
+        (["--resume"], "codex-py exec resume SESSION"),
+        (["--continue"], "codex-py exec resume --last"),
+        (["--effort", "high"], "-c model_reasoning_effort=high"),
+        (["--print"], "codex-py exec PROMPT"),
+        (["--max-budget-usd=2"], "--max-cost USD"),
+        (["--timeout", "5"], "--max-time TIME"),
+        (["--output-format", "json"], "Use --json"),
+        (["--allowedTools", "Bash"], "rules for commands"),
+        (["--provider", "x"], "-m PROVIDER/MODEL"),
+        (["--yes-always"], "-a never"),
+        (["--approval-mode=auto_edit"], "-s"),
+        (["--append-system-prompt", "x"], "developer_instructions"),
+        (["--cwd", "/"], "-C DIR"),
+    ],
+)
+def test_options_of_other_agents_are_answered_with_what_does_the_same(
+    argv: list[str], advice: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_exec(*argv)
+    name = argv[0].partition("=")[0]
+    assert str(caught.value).startswith(f"unknown option {name}. ")
+    assert advice in str(caught.value)
+    assert "Did you mean" not in str(caught.value)
+
+
+def test_advice_for_other_agents_names_only_what_there_is() -> None:
+    text = (
+        Path(arguments_module.__file__).with_name("foreign_options.txt").read_text(encoding="utf-8")
+    )
+    rows = [line.split(" | ") for line in text.splitlines() if line and line[0] != "#"]
+    own = set(CommandParser(Arguments)._option_string_actions)  # pyright: ignore[reportPrivateUsage]
+    foreign = [name for names, _ in rows for name in names.split(", ")]
+    assert len(foreign) == len(set(foreign))
+    assert own.isdisjoint(foreign)
+    for _, advice in rows:
+        assert advice.endswith(".")
+        assert set(re.findall(r"--[a-z][a-z-]+", advice)) <= own
+        for command in re.findall(r"`codex-py ([a-z]+)", advice):
+            assert find_command(command), command
+
+
+@pytest.mark.parametrize("name", ["--verbos", "--colour-scheme", "--source", "--turns", "--frob"])
+def test_an_option_that_is_unlike_every_known_one_gets_no_suggestion(name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_exec(name)
+    assert str(caught.value) == f"unknown option {name}."
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("--modle", "--model"),
+        ("--verfy", "--verify"),
+        ("--ouput-schema", "--output-schema"),
+        ("--skip-git-check", "--skip-git-repo-check"),
+        ("--max-turn", "--max-turns"),
+        ("--ephemral", "--ephemeral"),
+    ],
+)
+def test_a_mistyped_option_is_suggested(typed: str, meant: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_exec(typed)
+    assert str(caught.value) == f"unknown option {typed}. Did you mean {meant}?"
 
 
 @pytest.mark.parametrize("argv", [["--ephemeral"], ["--json"], ["--record", "x"]])

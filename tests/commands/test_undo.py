@@ -205,7 +205,7 @@ def test_what_was_cut_off_is_recovered_first(journal: Journal):
         (["x"], "id: 'x' is no number; see --list"),
         (["--list", "1"], "--list stands alone"),
         (["--show", "--force"], "--show changes nothing, so there is nothing to force"),
-        (["--frob"], "unknown option --frob. Did you mean --force?"),
+        (["--forse"], "unknown option --forse. Did you mean --force?"),
     ],
 )
 def test_mistakes_are_told(journal: Journal, argv: list[str], message: str):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import signal
 import time
 from pathlib import Path
@@ -101,6 +102,87 @@ def test_a_prompt_may_follow_and_the_history_fits_every_wire(place: Workplace, w
         sent = json.dumps(server.requests[-1].fields["messages"])
     places = [sent.index(text) for text in ("\\nbeside", "\\nran", "\\nafter", "and this")]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("line", ["To run it: ", "To refuse it: "], ids=["run", "refuse"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("-s", "workspace-write"),
+        ("--sandbox=read-only", "-m", "gpt-5.5"),
+        ("-s", "workspace-write", "--add-dir", "more room"),
+        ("-c", 'sandbox_mode="workspace-write"', "-c", "model_verbosity=low"),
+        ("-s", "workspace-write", "-c", "sandbox_workspace_write.exclude_slash_tmp=true"),
+        ("-s", "workspace-write", "--deny", "it's.txt", "--approval-dir", "more room"),
+        ("-C", "more room", "--skip-git-repo-check", "-s", "workspace-write"),
+        ("--full-auto", "--max-turns", "9", "--verify", "true"),
+    ],
+    ids=str,
+)
+def test_the_command_that_is_printed_works_as_it_stands(
+    place: Workplace, options: tuple[str, ...], line: str
+) -> None:
+    (place.cwd / "more room").mkdir()
+    with ScriptedServer([asks("echo ran"), DONE]) as server:
+        place.configure(server)
+        first = run_codex_py(
+            ["exec", "--skip-git-repo-check", "--on-approval", "suspend", *options, "go"],
+            place.home,
+            place.cwd,
+            SIGNED,
+        )
+        assert first.returncode == 8, first.stderr.decode()
+        (printed,) = [
+            row.removeprefix(line)
+            for row in first.stderr.decode().splitlines()
+            if row.startswith(line)
+        ]
+        program, *words = shlex.split(printed)
+        assert program == "codex-py"
+        second = run_codex_py(words, place.home, place.cwd, SIGNED)
+        assert second.returncode == 0, second.stderr.decode()
+        expected = "ran\n" if line == "To run it: " else "ApprovalDenied"
+        assert expected in outputs(server)["c1"]
+
+
+def test_the_command_that_is_printed_has_no_secrets(place: Workplace) -> None:
+    secrets = (
+        "model_providers.other.experimental_bearer_token=hunter-2",
+        'model_providers.other={name="o", http_headers={x-key="hunter-2"}}',
+        "model_providers.other.base_url=http://me:hunter-2@127.0.0.1/v1",
+    )
+    with ScriptedServer([asks("echo ran")] * len(secrets)) as server:
+        place.configure(server)
+        for secret in secrets:
+            outcome = run(place, "--on-approval", "suspend", "-c", secret, "-c", "a.b=1", "go")
+            message = outcome.error["message"]
+            assert outcome.code == 8
+            assert "hunter" not in message
+            assert "-c a.b=1" in message
+
+
+@pytest.mark.parametrize(
+    ("other", "hint"),
+    [
+        (("-s", "read-only"), "this run has read-only: add -s workspace-write"),
+        (("-C", "below"), "the approval is for the folder"),
+        (("--add-dir", "below"), "`writable_roots`"),
+        (("-c", "sandbox_workspace_write.network_access=true"), "`network_access` = false"),
+    ],
+)
+def test_a_refused_answer_says_which_option_is_missing(
+    place: Workplace, other: tuple[str, ...], hint: str
+) -> None:
+    (place.cwd.parent / "below").mkdir()
+    with ScriptedServer([asks("echo ran")]) as server:
+        file, thread = one_suspended(place, server)
+        wrong = tuple(
+            str(place.cwd.parent / "below") if word == "below" else word for word in other
+        )
+        outcome = run(place, *wrong, "resume", thread, "--approve", str(file))
+    assert (outcome.code, outcome.events) == (2, [])
+    assert hint in outcome.err
+    assert "{" not in outcome.err
 
 
 def test_a_refusal_is_an_answer(place: Workplace) -> None:

@@ -8,6 +8,7 @@ import asyncio
 import hmac
 import json
 import secrets
+import shlex
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -32,8 +33,6 @@ from codex_py.rollout.reader import read_session
 _MAX_BYTES: Final = 64 << 20
 _PURPOSE: Final = b"codex-py approval 2\n"
 """The key may sign other things too. The number is that of the format."""
-_BOUND: Final = {"session": "session", "cwd": "the folder", "sandbox": "the sandbox"}
-"""Fields of a request that must fit the session, and their names."""
 
 
 class SuspendedApprovals:
@@ -133,9 +132,7 @@ class SuspendedApprovals:
             if (self._folder / request["id"]).exists():
                 raise _used(request)
             state = self._state()
-            for name, what in _BOUND.items():
-                if (was := request[name]) != (now := state[name]):
-                    raise OptionError(f"the approval is for {what} {was}, not {now}")
+            _require_same(request, state)
             if request["history"] != state["history"]:
                 raise OptionError("the session is not as it was when the approval was asked for")
         yield
@@ -161,9 +158,11 @@ class SuspendedApprovals:
             reason = error.strerror or error
             return CodexError(f"the request for an approval cannot be left in {folder}: {reason}")
         self._facts = {"approval": {"id": request["id"], "file": str(path)}}
+        resume = ["codex-py", "exec", *self._options.options, "resume", state["session"]]
+        approve = shlex.join([*resume, "--approve", str(path)])
+        deny = shlex.join([*resume, "--deny", str(path)])
         return TurnSuspended(
-            f"A call waits for an approval: {path}. To go on: codex-py exec resume"
-            f" {state['session']} --approve {path}, or --deny"
+            f"A call waits for an approval: {path}\nTo run it: {approve}\nTo refuse it: {deny}"
         )
 
     def _state(self) -> Mapping[str, Any]:
@@ -180,6 +179,32 @@ class SuspendedApprovals:
             "sandbox": turn_context(settings)["sandbox_policy"],
             "history": history.hexdigest(),
         }
+
+
+def _require_same(request: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+    """Raises `OptionError` if the run has another session, folder or sandbox than the one that left the request."""
+    if request["session"] != state["session"]:
+        raise OptionError(
+            f"the approval is for session {request['session']}, not {state['session']}"
+        )
+    if request["cwd"] != state["cwd"]:
+        folder = shlex.quote(request["cwd"])
+        raise OptionError(
+            f"the approval is for the folder {request['cwd']}, not {state['cwd']}: use -C {folder}"
+        )
+    was, now = request["sandbox"], state["sandbox"]
+    if was["type"] != now["type"]:
+        raise OptionError(
+            f"the approval was asked for with the sandbox {was['type']}, and this run has"
+            f" {now['type']}: add -s {was['type']}"
+        )
+    for name in sorted({*was, *now}):
+        if was.get(name) != now.get(name):
+            raise OptionError(
+                f"the approval was asked for with `{name}` = {json.dumps(was.get(name))} of the"
+                f" sandbox, and this run has {json.dumps(now.get(name))}: give it the options of"
+                " the first run"
+            )
 
 
 def _used(request: Mapping[str, Any]) -> OptionError:
