@@ -14,6 +14,7 @@ import httpx
 from codex_py.app.loading import load
 from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.providers.findings import fitted
+from codex_py.app.providers.set_keys import advice
 from codex_py.app.user_programs import user_programs
 from codex_py.config.check import lookup
 from codex_py.config.config import Config
@@ -137,7 +138,13 @@ def provider_key(config: Config, provider: Provider, environment: Mapping[str, s
             raise unusable_command(auth, str(error.strerror)) from error
         return found.detached(stdout=subprocess.PIPE)
 
-    return find_key(provider, environment=environment, home=config.home, start=start)
+    try:
+        return find_key(provider, environment=environment, home=config.home, start=start)
+    except ModelError as error:
+        if error.code != "missing_key" or provider.id != "openai":
+            raise
+        text = f"{error} {advice(config, environment)}".rstrip()
+        raise ModelError(text, code=error.code, exit_code=error.exit_code) from None
 
 
 class ModelClients:

@@ -46,8 +46,9 @@ def find_key(
         if key is None:
             hint = f" {provider.env_key_instructions}" if provider.env_key_instructions else ""
             place = f" ({provider.env_key_place})" if provider.env_key_place else ""
+            state = " It is set, but empty." if provider.env_key in environment else ""
             raise _missing(
-                f"Missing environment variable: `{provider.env_key}`.{hint} It holds the key of the"
+                f"Missing environment variable: `{provider.env_key}`.{state}{hint} It holds the key of the"
                 f" provider `{provider.id}`{place}; `codex-py doctor` checks the setup."
             )
         return key

@@ -43,6 +43,8 @@ class KnownModel:
     images: bool = True
     effort: str | None = None
     thinking: Literal["budget"] | None = None
+    suggested: bool = False
+    """The model to begin with for a user who has a key of its provider and has chosen no model."""
 
 
 def known_models() -> Sequence[KnownModel]:

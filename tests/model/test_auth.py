@@ -39,9 +39,16 @@ def test_the_variable_of_the_provider_is_read(tmp_path: Path) -> None:
     assert "secret" not in repr(key)
 
 
-@pytest.mark.parametrize("environment", [{}, {"K": ""}, {"K": " \n"}])
+@pytest.mark.parametrize(
+    ("environment", "state"),
+    [
+        ({}, ""),
+        ({"K": ""}, " It is set, but empty."),
+        ({"K": " \n"}, " It is set, but empty."),
+    ],
+)
 def test_a_missing_variable_is_named_with_its_instructions(
-    environment: dict[str, str], tmp_path: Path
+    environment: dict[str, str], state: str, tmp_path: Path
 ) -> None:
     asking = provider(
         env_key="K", env_key_instructions="Get one at the desk.", env_key_place="/a/config.toml:3"
@@ -50,7 +57,7 @@ def test_a_missing_variable_is_named_with_its_instructions(
         find_key(asking, environment=environment, home=tmp_path)
     error = caught.value
     assert str(error) == (
-        "Missing environment variable: `K`. Get one at the desk. It holds the key of the provider"
+        f"Missing environment variable: `K`.{state} Get one at the desk. It holds the key of the provider"
         " `mock` (/a/config.toml:3); `codex-py doctor` checks the setup."
     )
     assert (error.code, error.exit_code) == ("missing_key", ExitCode.AUTHENTICATION)

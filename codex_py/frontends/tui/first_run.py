@@ -5,7 +5,7 @@ A key goes into `auth.json` alone: it is shown as asterisks, and no history, scr
 
 import asyncio
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -14,8 +14,8 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.clipboard import ClipboardData
 
 from codex_py.app.exec_process import PROGRAM
-from codex_py.app.model import named_provider
 from codex_py.app.providers.local_servers import local_settings
+from codex_py.app.providers.set_keys import SetKey, set_keys
 from codex_py.app.stored_login import checked_key, store_key
 from codex_py.config.config import Config
 from codex_py.config.edit import set_in_config
@@ -26,27 +26,22 @@ from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.panel import Choice, Entry, field_of, yes_or_no
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
-from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS, LOCAL_PROVIDERS
+from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
 from codex_py.streams.terminal import printable
 
 _KEY, _DEMO, _LATER = "key", "demo", "later"
 _HEAD: Final = "No model can be asked yet: there is no key."
-_WITH_OTHER_TOKENS: Final = {"github"}
-"""The variable of its key is set for other programs as a rule."""
+_HEAD_WITH_KEYS: Final = "No model is chosen yet, and there is no key of OpenAI."
+_KEYS_OF_OPENAI: Final = ("CODEX_API_KEY", "OPENAI_API_KEY")
 _LEAST_KEY: Final = 20
 """Characters. What is shorter, and pasted where a key is not asked for, is a prompt."""
 
 
 def is_first_run(config: Config, environment: Mapping[str, str]) -> bool:
-    """True if no provider is configured, and none has a key in the environment."""
+    """True if no provider is configured, and OpenAI's has no key in the environment."""
     if "model_provider" in config.values or config.model_providers:
         return False
-    for name in {*BUILT_IN_PROVIDERS} - {*LOCAL_PROVIDERS} - _WITH_OTHER_TOKENS:
-        # Azure has an address that must be set.
-        with suppress(ConfigError):
-            if environment.get(named_provider(config, name, environment).env_key or ""):
-                return False
-    return True
+    return not any(environment.get(name, "").strip() for name in _KEYS_OF_OPENAI)
 
 
 async def first_run(surface: Surface, config: Config, transcript: Transcript) -> bool:
@@ -58,18 +53,20 @@ async def first_run(surface: Surface, config: Config, transcript: Transcript) ->
     environment, pasted = surface.environment, field_of()
     probes = [asyncio.to_thread(_local, config, name, environment) for name in LOCAL_PROVIDERS]
     servers = {each["model_provider"]: each for each in await asyncio.gather(*probes) if each}
+    keys = {each.provider: each for each in set_keys(config, environment) if each.model}
     while True:
-        page = partial(FirstPage, servers, pasted)
+        page = partial(FirstPage, servers, pasted, list(keys.values()))
         choice = await surface.panels.ask(page, about="How do you want to begin?")
         if choice == _LATER:
             return False
         if choice == _DEMO:
             await surface.screen.pause(partial(subprocess.run, [*PROGRAM, "demo"], env=environment))
-        elif choice != _KEY:
-            for name, value in servers[choice].items():
-                set_in_config(config.home / "codex-py", (name,), value)
-            model = printable(f"{choice}/{servers[choice]['model']}")
-            transcript.notice(f"{model} is used from now on: {config.home}/codex-py/config.toml")
+        elif choice in keys:
+            settings = {"model_provider": choice, "model": keys[choice].model}
+            _choose_model(config, settings, transcript)
+            break
+        elif choice in servers:
+            _choose_model(config, servers[choice], transcript)
             break
         elif key := await _key(surface, pasted):
             store_key(config, key)
@@ -78,6 +75,14 @@ async def first_run(surface: Surface, config: Config, transcript: Transcript) ->
         pasted.reset()
     await _protect(surface, config, transcript)
     return True
+
+
+def _choose_model(config: Config, settings: Mapping[str, Any], transcript: Transcript) -> None:
+    """Write the model and its provider into our own configuration file."""
+    for name, value in settings.items():
+        set_in_config(config.home / "codex-py", (name,), value)
+    model = printable(f"{settings['model_provider']}/{settings['model']}")
+    transcript.notice(f"{model} is used from now on: {config.home}/codex-py/config.toml")
 
 
 def _local(config: Config, name: str, environment: Mapping[str, str]) -> Mapping[str, Any] | None:
@@ -92,15 +97,25 @@ class FirstPage(Choice[str]):
     Args:
         servers: settings of those of this machine that answer, by name.
         field: gets the key.
+        keys: other providers whose key is in the environment; each has a model.
     """
 
-    def __init__(self, servers: Mapping[str, Mapping[str, Any]], field: Buffer) -> None:
-        options = [Option("Paste an API key of OpenAI", _KEY, "k")]
+    def __init__(
+        self,
+        servers: Mapping[str, Mapping[str, Any]],
+        field: Buffer,
+        keys: Sequence[SetKey] = (),
+    ) -> None:
+        options = [
+            Option(f"Use {each.choice}: {each.variable} is set", each.provider) for each in keys
+        ]
+        options.append(Option("Paste an API key of OpenAI", _KEY, "k"))
         for name, settings in servers.items():
             options.append(Option(printable(f"{name} on this machine: {settings['model']}"), name))
         options.append(Option("See the demo, without a key or a network", _DEMO, "d"))
         options.append(Option("Not now: say what else can be done", _LATER, "n"))
-        question: Fragments = [("bold", _HEAD), ("", "\n\nHow do you want to begin?")]
+        head = _HEAD_WITH_KEYS if keys else _HEAD
+        question: Fragments = [("bold", head), ("", "\n\nHow do you want to begin?")]
         super().__init__(question, options, cancelled=_LATER)
         self._field = field
 

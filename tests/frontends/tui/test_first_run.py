@@ -149,7 +149,36 @@ def test_the_demo_comes_back_to_the_page(begin: Begin) -> None:
     program.wait_for(PAGE)
 
 
-@pytest.mark.parametrize("name", ["CODEX_API_KEY", "ANTHROPIC_API_KEY"])
+@pytest.mark.parametrize(
+    ("variable", "choice"),
+    [
+        ("ANTHROPIC_API_KEY", "anthropic/claude-opus-5-5"),
+        ("GEMINI_API_KEY", "gemini/gemini-3.8-flash"),
+        ("DEEPSEEK_API_KEY", "deepseek/deepseek-v4-pro"),
+    ],
+)
+def test_a_key_of_another_provider_is_offered_first_and_used_from_then_on(
+    begin: Begin, place: Workplace, variable: str, choice: str
+) -> None:
+    program = begin(**{variable: "sk-any"})
+    program.wait_for(f"Use {choice}: {variable} is set")
+    program.press("enter")
+    program.wait_for("Keep secrets from the agent")
+    program.press("esc")
+    program.wait_for("Ask codex-py to do anything")
+    leave(program)
+    provider, _, model = choice.partition("/")
+    kept = tomllib.loads((place.home / "codex-py" / "config.toml").read_text("utf-8"))
+    assert kept == {"model_provider": provider, "model": model}
+
+
+def test_an_empty_key_of_another_provider_is_not_offered(begin: Begin) -> None:
+    program = begin(ANTHROPIC_API_KEY=" ", GITHUB_TOKEN="ghp_any")
+    program.wait_for(PAGE)
+    assert "is set" not in program.text
+
+
+@pytest.mark.parametrize("name", ["CODEX_API_KEY", "OPENAI_API_KEY"])
 def test_with_a_key_in_the_environment_there_is_no_page(begin: Begin, name: str) -> None:
     program = begin(**{name: "sk-any"})
     program.wait_for("/ commands, @ files")
