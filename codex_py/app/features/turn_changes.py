@@ -5,9 +5,11 @@ own. What a command in the background changes after a turn has ended belongs to 
 """
 
 import asyncio
+import stat
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from pathlib import Path
 from typing import Any, Final
 
 from codex_py.app.options import SessionSetup
@@ -88,7 +90,10 @@ class TurnChanges:
         paths, name = changed_paths(use), use.call.tool_name
         # Patches say what they change, and those that do not are refused.
         if paths is not None or name == "apply_patch":
-            return self.changing(is_known=True) if paths else nullcontext()
+            if not paths:
+                return nullcontext()
+            # A patch changes all links to a file, and names one.
+            return self.changing(is_known=not any(map(_has_other_links, paths)), is_confined=True)
         if name not in {*COMMAND_TOOLS, "write_stdin"}:
             return self.changing()
         is_confined = self._is_confined(use)
@@ -273,6 +278,15 @@ class TurnChanges:
     @property
     def _toolbox(self) -> SessionTools | None:
         return None if self._thread is None else self._thread.feature(SessionTools)
+
+
+def _has_other_links(path: Path) -> bool:
+    """True for a file that has other names."""
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_nlink > 1
 
 
 async def _in_thread(work: Callable[[], None]) -> None:

@@ -50,6 +50,8 @@ class FileChange:
     """True if an Add section has written it."""
     origin: "FileChange | None" = None
     """The entry whose contents were moved here."""
+    breaks_links: bool = False
+    """False overwrites a file with other links in place, so that they lead to the new contents too."""
     lent: bytes | None = None
     """Contents of the target of a symbolic link, if they were moved away under the name of the link."""
 
@@ -108,6 +110,11 @@ class FileChange:
     def kept(self) -> bool:
         """True if the journal has the contents."""
         return self.backup is not Backup.NONE
+
+    @property
+    def is_in_place(self) -> bool:
+        """True if the file was overwritten, and other links to it lead to the new contents."""
+        return self.backup is Backup.IN_PLACE
 
     @property
     def written(self) -> bytes | None:
@@ -225,6 +232,9 @@ class TurnOfEntry(NamedTuple):
     """Absolute paths that somebody else changed meanwhile. They are not among the changes."""
     switched: tuple[str, ...] = ()
     """The two branches, if somebody else switched between them while files of `unsure` changed."""
+    earlier: Mapping[str, Sequence[str]] = {}
+    """By the mark of contents that changes brought to their files, and that were elsewhere before the turn and are not
+    kept, the absolute paths that had them, as far as they are known; see `copies.earlier`."""
 
 
 class Entry:

@@ -91,7 +91,8 @@ def _check(entry: Entry, directories: Directories) -> None:
             continue
         found = check_unchanged(change, directories)
         has_links = found is not None and found.st_nlink > 1 and Status.of(found).is_file
-        if has_links and change.fate == "file" and change.old is not None:
+        is_written = change.fate == "file" and change.old is not None
+        if has_links and is_written and not change.breaks_links:
             change.backup = Backup.IN_PLACE
 
 

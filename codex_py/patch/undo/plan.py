@@ -22,6 +22,7 @@ from codex_py.patch.files.failures import failing_to
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.files.modes import permissions_by_umask
+from codex_py.patch.undo.copies.earlier import has_any, mark_of
 from codex_py.patch.undo.entries import Entries, unkept_in
 from codex_py.patch.undo.running_turns import running_turns
 from codex_py.protocol.patched_file import PatchedFile
@@ -96,9 +97,10 @@ def plan_undo(
     undone = [known.find(each) for each in (number, *others)]
     _check_undoable(known, undone)
     unkept = set[str]() if force else set(unkept_in(undone))
-    files, edited = _reversal(known, undone, unkept)
+    files, edited, left = _reversal(known, undone, unkept)
     if not force:
         _check_unedited(known, undone, files, edited)
+        _check_last_copies(undone, files, left)
     undo = Entry(files, undone[0].number, also_undoes=[entry.number for entry in undone[1:]])
     for entry in undone:
         undo.obsolete += entry.made[::-1]
@@ -132,11 +134,12 @@ def _check_undoable(known: Entries, undone: Sequence[Entry]) -> None:
 
 def _reversal(
     known: Entries, undone: Sequence[Entry], unkept: set[str]
-) -> tuple[list[FileChange], list[PatchedFile]]:
-    """The changes that take the entries back, and the edits that they would take back too.
+) -> tuple[list[FileChange], list[PatchedFile], list[FileChange]]:
+    """The changes that take the entries back, the edits that they would take back too, and the changes of the entries
+    that are not taken back.
 
     Args:
-        unkept: files that are, or have become, too large: one side of them is not known, and they are left out.
+        unkept: files that are, or have become, too large: one side of them is not known, and they stay as they are.
     """
     made = {folder for entry in undone for folder in entry.made}
     taken_back = {
@@ -147,8 +150,10 @@ def _reversal(
     }
     files: list[FileChange] = []
     edited: list[PatchedFile] = []
+    left: list[FileChange] = []
     for change, gap in _joined(undone):
-        if change.path in unkept:
+        if change.path in unkept and os.path.lexists(change.location):
+            left.append(change)
             continue
         edited += gap
         with Directories() as directories, failing_to("read file", change.path):
@@ -158,7 +163,7 @@ def _reversal(
                 continue
             edited.append(PatchedFile.of(Path(file.path), change.new, file.old))
         files.append(_reversed(file, change))
-    return files, edited
+    return files, edited, left
 
 
 def _check_unedited(
@@ -168,22 +173,72 @@ def _check_unedited(
     edited: Sequence[PatchedFile],
 ) -> None:
     """Raises an `EditedSince`."""
-
-    def refusal(reason: str, files: Sequence[PatchedFile], *, is_plan: bool = True) -> EditedSince:
-        reason = f"{_names(undone)} {'were' if len(undone) > 1 else 'was'} not undone: {reason}"
-        return EditedSince(reason, git_diff(files, Path(undone[0].cwd)), is_plan=is_plan)
-
     if edited:
         paths = some_of(list(dict.fromkeys(str(change.path) for change in edited)))
-        raise refusal(f"edited since: {paths}", edited, is_plan=False)
+        raise _refusal(undone, f"edited since: {paths}", edited, is_plan=False)
     if any(entry.turn and entry.turn.is_cut_off for entry in undone):
         reason = "the program died in it, so later edits may be among its changes"
-        raise refusal(reason, patched_files(files))
+        raise _refusal(undone, reason, patched_files(files))
     claims = _contested(known, undone)
     if claimed := [file for file in files if file.location in claims]:
         reasons = "; ".join(dict.fromkeys(claims[file.location] for file in claimed))
         paths = some_of([file.path for file in claimed])
-        raise refusal(f"others may have changed {paths}: {reasons}", patched_files(claimed))
+        reason = f"others may have changed {paths}: {reasons}"
+        raise _refusal(undone, reason, patched_files(claimed))
+
+
+def _check_last_copies(
+    undone: Sequence[Entry], files: Sequence[FileChange], left: Sequence[FileChange]
+) -> None:
+    """Raises an `EditedSince` if the undo deletes what was there before, and neither brings it back nor leaves another
+    copy.
+
+    Args:
+        left: changes that are not taken back.
+    """
+    earlier = _earlier(undone, left)
+    back = {mark_of(each.new or b"", is_link=each.is_link) for each in files if each.exists}
+    changing = {file.location for file in files}
+    last: list[FileChange] = []
+    for file in files:
+        if file.before is None or file.old is None:
+            continue
+        is_link = file.before.is_link
+        mark = mark_of(file.old, is_link=is_link)
+        if mark not in earlier or mark in back:
+            continue
+        staying = earlier[mark] - changing
+        if not has_any(staying, file.old, is_link=is_link):
+            last.append(file)
+    if last:
+        paths = some_of([file.path for file in last])
+        reason = (
+            f"{paths} may be the last copy of what was there before under another name and cannot "
+            "be brought back there, as ignored folders and large files are not kept"
+        )
+        raise _refusal(undone, reason, patched_files(last))
+
+
+def _earlier(undone: Sequence[Entry], left: Sequence[FileChange]) -> dict[str, set[str]]:
+    """By the mark of contents that were there before the entries, and cannot be brought back, the places that may have
+    them. `left`: see `_check_last_copies`."""
+    found: dict[str, set[str]] = {}
+    for entry in undone:
+        if entry.turn is not None:
+            for mark, places in entry.turn.earlier.items():
+                found.setdefault(mark, set()).update(places)
+    for change in left:
+        if change.before is not None and change.old:
+            mark = mark_of(change.old, is_link=change.before.is_link)
+            found.setdefault(mark, set()).add(change.location)
+    return found
+
+
+def _refusal(
+    undone: Sequence[Entry], reason: str, files: Sequence[PatchedFile], *, is_plan: bool = True
+) -> EditedSince:
+    reason = f"{_names(undone)} {'were' if len(undone) > 1 else 'was'} not undone: {reason}"
+    return EditedSince(reason, git_diff(files, Path(undone[0].cwd)), is_plan=is_plan)
 
 
 def _names(undone: Sequence[Entry]) -> str:
@@ -222,6 +277,8 @@ def _joined(undone: Sequence[Entry]) -> Iterator[tuple[FileChange, list[PatchedF
                 # It has the mode of a file that was made anew.
                 joined.mode = permissions_by_umask(0o666)
             joined.before, joined.old = change.before, change.old
+            if not change.is_in_place:
+                joined.backup = change.backup
             found[change.location] = joined, edits
     yield from found.values()
 
@@ -253,6 +310,8 @@ def _reversed(file: FileChange, change: FileChange) -> FileChange:
     if before is None:
         return file
     file.fate, file.new = "link" if before.is_link else "file", change.old
+    # A command may have made the other links.
+    file.breaks_links = not change.is_in_place
     if not file.is_link and (not change.exists or change.is_link or change.mode is not None):
         file.mode = before.permissions
     if os.geteuid() == 0:

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,6 +19,12 @@ from codex_py.patch.files.change import TurnOfEntry, where_written
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.copies.changes import changes_between
+from codex_py.patch.undo.copies.earlier import (
+    earlier_by_mark,
+    earlier_contents,
+    has_any,
+    was_link,
+)
 from codex_py.patch.undo.copies.lives import Lives, Writer
 from codex_py.patch.undo.copies.snapshots import Snapshot, snapshots_of
 from codex_py.patch.undo.copies.store import SnapshotError
@@ -84,6 +91,10 @@ class TurnRecorder:
         self._lives.forget()
         self._folders: list[str] = []
         self._unkept: dict[str, None] = {}
+        self._earlier: dict[Path, list[str]] = {}
+        """As of `earlier_contents`, of all changes."""
+        self._in_place: set[Path] = set()
+        """Files that have other links, which patches did not break."""
         self._unsure: set[str] = set()
         """Paths of changes that somebody else may have made."""
         self._of_others: dict[str, None] = {}
@@ -111,6 +122,9 @@ class TurnRecorder:
             with suppress(DamagedEntry):
                 entry = self._journal.read(number, with_contents=False)
                 self._folders += entry.made
+                self._in_place |= {
+                    Path(each.location) for each in entry.changes if each.is_in_place
+                }
                 # As those of copies are. Later, links may lead elsewhere.
                 files = where_written(files, entry.changes)
         (self._net if self._running is None else self._later).add(files)
@@ -217,7 +231,8 @@ class TurnRecorder:
     def _copied(self) -> "_Copy":
         branch, began_ns = self._snapshots.branch(), self._lives.now_ns()
         before = self._running and self._running.record.before
-        return _Copy(self._snapshots.take(before), began_ns, branch)
+        snapshot = replace(self._snapshots.take(before), began_ns=began_ns)
+        return _Copy(snapshot, began_ns, branch)
 
     def _add_copy(self) -> None:
         assert self._last is not None
@@ -225,7 +240,8 @@ class TurnRecorder:
         self._has_run = self._lives.is_open
         try:
             new = self._copied()
-            changes = changes_between(self._snapshots.store, old.snapshot, new.snapshot)
+            first = self._running.record.before if self._running else None
+            changes = changes_between(self._snapshots.store, old.snapshot, new.snapshot, first)
         except (SnapshotError, OSError):
             self._has_run = True
             raise
@@ -257,9 +273,24 @@ class TurnRecorder:
                 self._unsure.add(path)
             if is_switched and self._is_confined:
                 self._switched = old.branch, new.branch
+            self._in_place.discard(file.path)
+        self._note_earlier(changes.files)
         self._add_patched(later, {file.path for file in changes.files})
         self._folders += changes.folders
         self._unkept |= dict.fromkeys(changes.unkept)
+
+    def _note_earlier(self, files: Sequence[PatchedFile]) -> None:
+        assert self._running is not None
+        found = earlier_contents(self._snapshots.store, self._running.record.before, files)
+        for file in files:
+            places = self._earlier.get(file.path)
+            if file.path in found:
+                self._earlier[file.path] = found[file.path]
+            elif places is None or file.old is None:
+                continue
+            elif file.new is None or has_any(places, file.old, is_link=was_link(file)):
+                # Edited later, the file is all that is left of what it had, if no other has it.
+                del self._earlier[file.path]
 
     def _add_patched(self, later: NetChanges, seen: set[Path]) -> None:
         """Add what patches changed where the copies did not see it."""
@@ -314,8 +345,8 @@ class TurnRecorder:
                     self._last_number = entries.last_turn_number(self._thread_id)
                 # After a compaction there are fewer prompts than turns.
                 number = max(prompts, self._last_number + is_new, 1)
-                turn = self._turn(number, {str(file.path) for file in files})
-                self._journal.record(turn_entry(self._net, self._folders, turn))
+                turn = self._turn(number, files)
+                self._journal.record(turn_entry(self._net, self._folders, turn, self._in_place))
                 self._last_number = number
             return self._net.diff(Path(os.path.realpath(self._cwd)))
         finally:
@@ -323,7 +354,8 @@ class TurnRecorder:
                 self._running.end()
             self._reset()
 
-    def _turn(self, number: int, changed: set[str]) -> TurnOfEntry:
+    def _turn(self, number: int, files: Sequence[PatchedFile]) -> TurnOfEntry:
+        changed = {str(file.path) for file in files}
         return TurnOfEntry(
             self._thread_id,
             number,
@@ -333,6 +365,7 @@ class TurnRecorder:
             unsure=tuple(sorted(changed & self._unsure)),
             of_others=tuple(path for path in self._of_others if path not in changed),
             switched=self._switched or (),
+            earlier=earlier_by_mark(files, self._earlier),
         )
 
 

@@ -7,19 +7,21 @@ If the process dies, `recover_turns` makes the entry of the turn later, from wha
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 from typing import Self
 
 from codex_py.errors import PatchError
 from codex_py.filesystem.private import lock
 from codex_py.patch.diff.turn_diff import NetChanges
-from codex_py.patch.files.change import Entry, FileChange, TurnOfEntry
+from codex_py.patch.files.change import Backup, Entry, FileChange, TurnOfEntry
 from codex_py.patch.files.handles import Status
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.copies.changes import changes_between
+from codex_py.patch.undo.copies.earlier import earlier_by_mark, earlier_contents
+from codex_py.patch.undo.copies.folders import Held
 from codex_py.patch.undo.copies.snapshots import Snapshot, Snapshots, snapshots_of
 from codex_py.patch.undo.copies.store import SnapshotError, stores
 from codex_py.patch.undo.entries import Entries
@@ -44,7 +46,8 @@ class TurnRecord:
             found = json.loads(os.pread(descriptor, 1 << 26, 0))
             copy = found.pop("before")
             unkept = {name: (size, mtime) for name, (size, mtime) in copy.pop("unkept").items()}
-            return cls(before=Snapshot(**copy, unkept=unkept), **found)
+            held = {name: Held(*values) for name, values in copy.pop("held", {}).items()}
+            return cls(before=Snapshot(**copy, unkept=unkept, held=held), **found)
         except (TypeError, LookupError, AttributeError) as error:
             raise ValueError(f"no record of a turn: {error!r}") from error
 
@@ -54,6 +57,8 @@ class RunningTurn:
 
     def __init__(self, record: TurnRecord, store: Path) -> None:
         self.record = record
+        # A patch does not change it, and it may be long.
+        self._before = json.dumps(_fields_of(record.before))
         self._path = store / f"{record.thread_id}.turn"
         new = self._path.with_suffix(".new")
         self._descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -75,9 +80,16 @@ class RunningTurn:
         os.close(self._descriptor)
 
     def _write(self) -> None:
-        data = json.dumps(asdict(self.record)).encode()
+        others = json.dumps(_fields_of(self.record, but="before"))
+        data = f'{{"before": {self._before}, {others[1:]}'.encode()
         os.pwrite(self._descriptor, data, 0)
         os.ftruncate(self._descriptor, len(data))
+
+
+def _fields_of(record: TurnRecord | Snapshot, but: str = "") -> dict[str, object]:
+    # `asdict` would copy thousands of values.
+    names = [field.name for field in fields(record) if field.name != but]
+    return {name: getattr(record, name) for name in names}
 
 
 def recover_turns(
@@ -127,24 +139,38 @@ def _recover(home: Path, record: TurnRecord, environment: Mapping[str, str]) -> 
     changes = changes_between(snapshots.store, record.before, snapshots.take(record.before))
     net = NetChanges()
     net.add(changes.files)
+    earlier = earlier_contents(snapshots.store, record.before, changes.files)
     number = Entries(journal).last_turn_number(record.thread_id) + 1
     parts = tuple(record.patches), tuple(changes.unkept)
-    turn = TurnOfEntry(record.thread_id, number, *parts, is_cut_off=True, began=record.began)
+    turn = TurnOfEntry(
+        record.thread_id,
+        number,
+        *parts,
+        is_cut_off=True,
+        began=record.began,
+        earlier=earlier_by_mark(net.files(), earlier),
+    )
     if net.files() or turn.unkept:
         journal.record(turn_entry(net, changes.folders, turn))
 
 
-def turn_entry(net: NetChanges, folders: Sequence[str], turn: TurnOfEntry) -> Entry:
+def turn_entry(
+    net: NetChanges, folders: Sequence[str], turn: TurnOfEntry, in_place: Container[Path] = ()
+) -> Entry:
     """The entry of a turn, for changes that are already in place.
 
     Args:
         net: all changes of the turn.
         folders: that it made; those that are not there any more do not count.
+        in_place: files that were overwritten in place, because they have other links.
     """
     known, unkept = list[FileChange](), dict.fromkeys(turn.unkept)
     for file in net.files():
         if net.is_known(file.path):
-            known.append(_change(file))
+            change = _change(file)
+            if file.path in in_place:
+                change.backup = Backup.IN_PLACE
+            known.append(change)
         else:
             unkept[str(file.path)] = None
     by_path = {each.path: each for each in known}

@@ -26,12 +26,25 @@ class Changes(NamedTuple):
     """Files that changed too; their contents are not known."""
 
 
-def changes_between(store: Store, old: Snapshot, new: Snapshot) -> Changes:
-    """The differences between two copies, without the files that this process writes. Raises a `SnapshotError`."""
+def changes_between(
+    store: Store, old: Snapshot, new: Snapshot, first: Snapshot | None = None
+) -> Changes:
+    """The differences between two copies, without the files that this process writes.
+
+    Args:
+        first: the first copy of the turn; None if it is `old`.
+
+    Raises:
+        SnapshotError: git cannot compare them.
+    """
+    first = first or old
     root, own = store.root, open_for_writing()
     unkept = {name for name, _ in set(old.unkept.items()) ^ set(new.unkept.items())}
     found, folders = _differences(store, old, new)
     found |= _with_new_modes(store, old, new, found)
+    # Another session may have copied what was left out here.
+    found = {name: sides for name, sides in found.items() if not first.had_unkept(name)}
+    folders = [name for name in folders if not first.had_unkept(name)]
     blobs = store.blobs({name for sides in found.values() for mode, name in sides if mode})
     usual = usual_modes()
     files: list[PatchedFile] = []
@@ -52,11 +65,12 @@ def changes_between(store: Store, old: Snapshot, new: Snapshot) -> Changes:
         file = PatchedFile.of(root / path, before, after, old_mode=old_mode, new_mode=new_mode)
         files.append(file)
     paths = [root / path for path in sorted(unkept)]
-    return Changes(files, folders, [str(path) for path in paths if identity(path) not in own])
+    names = [str(path) for path in paths if identity(path) not in own]
+    return Changes(files, [str(root / name) for name in folders], names)
 
 
 def _differences(store: Store, old: Snapshot, new: Snapshot) -> tuple[dict[str, _Sides], list[str]]:
-    """By path the sides of each file that differs, and the new folders."""
+    """By path the sides of each file that differs, and the new folders, relative to the root."""
     found: dict[str, _Sides] = {}
     folders: list[str] = []
     words = ("diff-tree", "-r", "-t", "-z", "--no-renames", "--raw", old.tree, new.tree)
@@ -66,7 +80,7 @@ def _differences(store: Store, old: Snapshot, new: Snapshot) -> tuple[dict[str, 
         was, now = (int(mode, 8) for mode in modes)
         is_new = stat.S_ISDIR(now) and not stat.S_ISDIR(was)
         if is_new and not f"{name}/".startswith(tuple(old.empty)):
-            folders.append(str(store.root / name))
+            folders.append(name)
         # Git knows a folder only by its files.
         sides = [
             (0 if stat.S_ISDIR(mode) else mode, blob)

@@ -1,21 +1,45 @@
-"""Tells whether folders changed that are too large to be copied, and finds what is no file."""
+"""Tells whether folders changed that are too large to be copied, what they hold, and finds what is no file."""
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, Self
 
-_MAX_LOOKED_AT: Final = 5_000
+MAX_LOOKED_AT: Final = 5_000
 
 
-def folder_states(root: Path, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+class Held(NamedTuple):
+    """A file or link that is not copied. Another name, other permissions or another link to it do not make it another
+    one."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> Self:
+        return cls(found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+def is_file_or_link(found: os.stat_result) -> bool:
+    return stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode)
+
+
+def folder_states(
+    root: Path, names: Sequence[str], held: dict[str, Held] | None = None
+) -> dict[str, tuple[int, int]]:
     """By name the number of entries in a folder, and the time of their latest change, in ns.
 
     After some thousand entries, only the folders themselves are looked at.
+
+    Args:
+        held: gets the files and links in the folders, by their paths relative to the root.
     """
-    room, found = _MAX_LOOKED_AT, dict[str, tuple[int, int]]()
+    top = f"{root}/"
+    room, found = MAX_LOOKED_AT, dict[str, tuple[int, int]]()
     for name in names:
         newest, folders, before = 0, [root / name], room
         for folder in folders:
@@ -24,7 +48,10 @@ def folder_states(root: Path, names: Sequence[str]) -> dict[str, tuple[int, int]
                 with os.scandir(folder) as entries:
                     for entry in islice(entries, room):
                         room -= 1
-                        newest = max(newest, entry.stat(follow_symlinks=False).st_ctime_ns)
+                        status = entry.stat(follow_symlinks=False)
+                        newest = max(newest, status.st_ctime_ns)
+                        if held is not None and is_file_or_link(status):
+                            held[entry.path.removeprefix(top)] = Held.of(status)
                         if entry.is_dir(follow_symlinks=False):
                             folders.append(Path(entry.path))
         found[name] = before - room, newest
@@ -37,7 +64,7 @@ def special_files(root: Path, but: Sequence[str]) -> Iterator[str]:
     Args:
         but: names of folders that are not looked at, each with a slash at its end.
     """
-    room, top = _MAX_LOOKED_AT, f"{root}/"
+    room, top = MAX_LOOKED_AT, f"{root}/"
     folders, left_out = [top], set(but)
     for folder in folders:
         with suppress(OSError), os.scandir(folder) as entries:

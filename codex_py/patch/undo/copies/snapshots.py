@@ -5,7 +5,8 @@ last one: about 25 ms of the processor for 10,000 files where nothing has. Names
 changed, which saves a third.
 
 Not kept: empty folders, owners and times; what git keeps of repositories inside of this one; large files; ignored files
-that are large or in ignored folders.
+that are large or in ignored folders. What is left out of the first copy of a turn is left out of its others too,
+whatever becomes of `.gitignore` meanwhile.
 """
 
 import hashlib
@@ -23,7 +24,13 @@ from typing import Final
 from codex_py.filesystem.git import git_folder
 from codex_py.filesystem.reading import read_whole
 from codex_py.patch.files.modes import permissions_by_umask
-from codex_py.patch.undo.copies.folders import folder_states, special_files
+from codex_py.patch.undo.copies.folders import (
+    MAX_LOOKED_AT,
+    Held,
+    folder_states,
+    is_file_or_link,
+    special_files,
+)
 from codex_py.patch.undo.copies.store import ALONE, SnapshotError, Store
 
 _MAX_FILE_BYTES: Final = 10 * 1024 * 1024
@@ -32,11 +39,19 @@ _MAX_IGNORED: Final = 500
 _MAX_NEW: Final = 100_000
 """Files that one copy may look at."""
 _MAX_NEW_BYTES: Final = 1024 * 1024 * 1024
+_KEEPS_NOTHING: Final = -1
+"""The limit for a file that is too much."""
 _RECENT_S: Final = 2.0
 _MAX_HEAD_BYTES: Final = 4096
 _GONE: Final = [0]
 _OTHERS: Final = ("ls-files", "-z", "-o", "--directory")
-_UNTRACKED: Final = ("ls-files", "-z", "-o", "--exclude-standard")
+_UNTRACKED: Final = (
+    *("status", "-z", "--porcelain", "--untracked-files=all", "--ignored=matching"),
+    *("--no-renames", "--ignore-submodules=all"),
+)
+"""Files that are not in the index, and ignored ones and folders, but not what is in these."""
+_NEW: Final = "?? "
+_IGNORED: Final = "!! "
 _LIST_S: Final = 5.0
 _LIST_FOLDER_S: Final = 1.0
 """Outside of a repository, where a folder may hold anything."""
@@ -54,6 +69,18 @@ class Snapshot:
     """Files that were left out, with size and time of change, also of the permissions."""
     empty: Sequence[str] = ()
     """Folders without copied files before the turn, each with a slash at its end; they are not the turn's."""
+    held: Mapping[str, Held] = field(default_factory=dict[str, Held], compare=False)
+    """Of the first copy of a turn: the files and links that were left out, those in ignored folders included."""
+    holds_all: bool = field(default=True, compare=False)
+    """False if there are more that were left out than are looked at."""
+    began_ns: int = field(default=0, compare=False)
+    """When copying began, by the clock of the file system; 0 if it does not tell."""
+
+    def had_unkept(self, name: str) -> bool:
+        """True if this path was left out, or is in a folder that was."""
+        return name in self.unkept or any(
+            f"{folder}/" in self.unkept for folder in _folders_of(name)
+        )
 
 
 @dataclass(slots=True)
@@ -73,12 +100,16 @@ class _State:
     Empty if it is to be looked at again, and `_GONE` if there is none."""
     left_out: list[str] = field(default_factory=list[str])
     """Files that were not copied."""
+    too_many: list[str] = field(default_factory=list[str])
+    """Ignored files that were not copied because there are so many."""
     ignored: list[str] = field(default_factory=list[str])
     """Folders."""
+    has_held_back: bool = False
+    """True if files were left out, or folders counted as ignored, only because they were when the turn began."""
     inner: list[str] = field(default_factory=list[str])
     """Folders of repositories inside of this one."""
-    recent: list[str] = field(default_factory=list[str])
-    """Files that had just been changed."""
+    just_changed: dict[str, int] = field(default_factory=dict[str, int])
+    """Files that had just been changed, with the time of it, in ns."""
     denied: list[str] = field(default_factory=list[str])
     """Files that the session may not read."""
 
@@ -153,12 +184,17 @@ class Snapshots:
         states = folder_states(self.root, self._not_own(empty))
         digest = hashlib.sha256(os.fsencode(f"{others} {states}")).hexdigest()
         may_be_new = digest != state.others or any(n.endswith(".gitignore") for n in changed)
-        if may_be_new:
-            limits |= self._untracked(state)
+        if may_be_new or (state.has_held_back and before is None):
+            may_be_new = True
+            limits |= self._untracked(state, before)
         else:
             # Files that were too large may be smaller now.
             limits |= dict.fromkeys(state.left_out, _MAX_IGNORED_BYTES)
-        limits |= dict.fromkeys(self._with_new_bits(state), _MAX_FILE_BYTES)
+            limits |= dict.fromkeys(state.too_many, _KEEPS_NOTHING)
+        if before is not None:
+            limits = _held_back(limits, before, set(changed))
+        again = dict.fromkeys(self._changed_again(state), _MAX_FILE_BYTES)
+        limits |= again
         if len(limits) > _MAX_NEW:
             raise SnapshotError(f"{self.root} has too many files", is_too_large=True)
         now_s = time.time()
@@ -167,11 +203,16 @@ class Snapshots:
             state.denied = [name for name in names if self._refuses(f"{self.root}/{name}")]
         copied, left_out = self._divided(limits, state.modes, {*state.denied})
         state.left_out = list(left_out)
-        unkept = self._unkept(left_out, state)
-        statuses = ((name, _status(self.root, name)) for name in {*state.recent, *copied})
-        recent = [name for name, found in statuses if found and now_s - found.st_ctime < _RECENT_S]
-        state.recent = recent
-        removed = set(changed).intersection(left_out)
+        held = dict[str, Held]()
+        unkept = self._unkept(left_out, state, before, held)
+        statuses = ((name, _status(self.root, name)) for name in {*state.just_changed, *copied})
+        state.just_changed = {
+            name: found.st_ctime_ns
+            for name, found in statuses
+            if found and now_s - found.st_ctime < _RECENT_S
+        }
+        # Git would not look at a file again that seems to be as it was.
+        removed = set(changed).intersection(left_out) | {*again}.difference(changed)
         has_changed = bool(copied or removed or not state.tree)
         if has_changed:
             state.tree = self._written(copied, removed)
@@ -188,7 +229,9 @@ class Snapshots:
             return Snapshot(state.tree, state.modes, unkept, before.empty)
         others = self._names(*_OTHERS) if may_be_new else others
         folders = [name for name in others if name.endswith("/")]
-        return Snapshot(state.tree, state.modes, unkept, folders)
+        looked_at = sum(count for name, (count, _) in unkept.items() if name.endswith("/"))
+        holds_all = looked_at < MAX_LOOKED_AT and len(state.left_out) < MAX_LOOKED_AT
+        return Snapshot(state.tree, state.modes, unkept, folders, held, holds_all)
 
     def _folder_marks(self, state: _State) -> dict[str, list[int]]:
         """The `folders` of the state as they are."""
@@ -235,8 +278,26 @@ class Snapshots:
         return bool(self._own) and f"{name}/".startswith(self._own)
 
     def _unkept(
-        self, left_out: Mapping[str, os.stat_result], state: _State
+        self,
+        left_out: Mapping[str, os.stat_result],
+        state: _State,
+        before: Snapshot | None,
+        held: dict[str, Held],
     ) -> dict[str, tuple[int, int]]:
+        """The files and folders that are not copied; see `Snapshot`.
+
+        Args:
+            held: gets the files and links among them.
+        """
+        left_out = dict(left_out)
+        for name in () if before is None else before.unkept:
+            found = None if name.endswith("/") else _status(self.root, name)
+            if found is not None:
+                left_out[name] = found
+        for name in (*left_out, *state.denied):
+            found = left_out.get(name) or _status(self.root, name)
+            if found is not None and is_file_or_link(found):
+                held[name] = Held.of(found)
         unkept = {
             name: (found.st_size, found.st_ctime_ns) if stat.S_ISREG(found.st_mode) else (0, 0)
             for name, found in left_out.items()
@@ -245,7 +306,7 @@ class Snapshots:
         # What git keeps there is not copied.
         inner = [f"{name}.git" for name in state.inner if _status(self.root, f"{name}.git")]
         special = special_files(self.root, [*state.ignored, self._own])
-        unkept |= folder_states(self.root, self._not_own(state.ignored))
+        unkept |= folder_states(self.root, self._not_own(state.ignored), held)
         return unkept | dict.fromkeys((*inner, *special), (0, 0))
 
     def _written(self, copied: Iterable[str], removed: Iterable[str]) -> str:
@@ -259,35 +320,58 @@ class Snapshots:
         words = ("write-tree", "--missing-ok")
         return self.store.run(*words, variables=ALONE).decode().strip()
 
-    def _untracked(self, state: _State) -> dict[str, int]:
+    def _untracked(self, state: _State, before: Snapshot | None) -> dict[str, int]:
         """The files that are not in the index, with how large they may be. Brings the folders of the state up to
         date."""
-        words = ("-i", "--directory", "--no-empty-directory")
-        ignored = self._names(*_UNTRACKED, *words)
+        new, ignored = self._listed()
+        state.inner += [name for name in new if name.endswith("/")]
         state.ignored = [name for name in ignored if name.endswith("/")]
-        files = [name for name in ignored if not name.endswith("/")][:_MAX_IGNORED]
-        limits = dict.fromkeys(files, _MAX_IGNORED_BYTES)
-        untracked = self._with_inner(self._names(*_UNTRACKED))
-        state.inner += [name for name in untracked if name.endswith("/")]
-        return limits | {n: _MAX_FILE_BYTES for n in untracked if not n.endswith("/")}
+        files = [name for name in ignored if not name.endswith("/")][:MAX_LOOKED_AT]
+        limits = dict.fromkeys(files[:_MAX_IGNORED], _MAX_IGNORED_BYTES)
+        state.too_many = files[_MAX_IGNORED:]
+        limits |= dict.fromkeys(state.too_many, _KEEPS_NOTHING)
+        limits |= {name: _MAX_FILE_BYTES for name in new if not name.endswith("/")}
+        state.has_held_back = False
+        if before is not None:
+            ignored_now = {*state.ignored}
+            earlier = [n for n in before.unkept if n.endswith("/") and n not in ignored_now]
+            state.ignored += earlier
+            state.has_held_back = bool(earlier) or any(map(before.had_unkept, limits))
+        return limits
 
-    def _with_new_bits(self, state: _State) -> Iterator[str]:
-        """Files with other permissions. git compares times in seconds, and does not see a `chmod` just after a copy."""
+    def _changed_again(self, state: _State) -> Iterator[str]:
+        """Files that changed just after a copy.
+
+        git compares times in seconds, so it sees neither a `chmod` then, nor contents as long as the old ones with an
+        old time, as of `cp -p`.
+        """
         usual = usual_modes()
-        for name in state.recent:
+        for name, ctime_ns in state.just_changed.items():
             found = _status(self.root, name)
-            bits = stat.S_IMODE(found.st_mode) if found and stat.S_ISREG(found.st_mode) else None
-            if bits is not None and bits != state.modes.get(name, usual[bits & 0o100]):
+            if found is None:
+                continue
+            bits = stat.S_IMODE(found.st_mode)
+            has_new_bits = bits != state.modes.get(name, usual[bits & 0o100])
+            if found.st_ctime_ns != ctime_ns or (stat.S_ISREG(found.st_mode) and has_new_bits):
                 yield name
 
-    def _with_inner(self, names: Sequence[str]) -> list[str]:
-        """Add the files of repositories inside of this one, of which git lists only the folders: `inner/`."""
-        found = list(names)
-        for folder in found:
-            if folder.endswith("/") and len(found) < _MAX_NEW:
-                files = self.store.names(*_UNTRACKED, timeout_s=self._list_s, inner=folder)
-                found += [folder + name for name in files]
-        return found
+    def _listed(self) -> tuple[list[str], list[str]]:
+        """The names that are not in the index: those that are not ignored, and those that are.
+
+        Of repositories inside of this one, git lists only the folders: `inner/`. Their files are added.
+        """
+        new, ignored = list[str](), list[str]()
+        folders = [""]
+        for folder in folders:
+            for line in self.store.names(*_UNTRACKED, timeout_s=self._list_s, inner=folder):
+                name = f"{folder}{line[len(_NEW) :]}"
+                if line.startswith(_IGNORED):
+                    ignored.append(name)
+                elif line.startswith(_NEW):
+                    new.append(name)
+                    if name.endswith("/") and len(new) < _MAX_NEW:
+                        folders.append(name)
+        return new, ignored
 
     def _last(self) -> _State:
         try:
@@ -328,6 +412,23 @@ def _folders_of(name: str) -> Iterator[str]:
     while name:
         name = name.rpartition("/")[0]
         yield name
+
+
+def _held_back(
+    limits: Mapping[str, int], before: Snapshot, known: Collection[str]
+) -> dict[str, int]:
+    """The limits of the files to copy, without what was left out when the turn began.
+
+    Args:
+        known: files that have been copied before, by whatever session.
+    """
+    found: dict[str, int] = {}
+    for name, limit in limits.items():
+        if name in before.unkept and name not in known:
+            found[name] = _KEEPS_NOTHING
+        elif name in known or not before.had_unkept(name):
+            found[name] = limit
+    return found
 
 
 def _is_kept(root: Path, name: str, found: os.stat_result, limit: int) -> bool:

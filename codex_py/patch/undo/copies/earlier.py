@@ -1,0 +1,152 @@
+"""Finds contents that were there before a turn and are not kept, wherever they are now.
+
+An undo must not delete them: nothing else may have them. A file that came up in the turn has such contents
+
+- if it is the very file that was left out, moved or linked to another name;
+- if it is as large as one that was left out and is gone now, or has the same contents as one that is still there.
+
+What a place had that was left out when the turn began is no change of the turn at all: see `Snapshot.had_unkept`.
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+
+from codex_py.patch.blobs import blob_name
+from codex_py.patch.undo.copies.births import born_ns
+from codex_py.patch.undo.copies.folders import Held
+from codex_py.patch.undo.copies.snapshots import Snapshot
+from codex_py.patch.undo.copies.store import ALONE, Store
+from codex_py.protocol.patched_file import PatchedFile
+
+
+def mark_of(data: bytes, *, is_link: bool) -> str:
+    """A name for the contents of a file, or for the target of a link."""
+    kind = "link" if is_link else "file"
+    return f"{kind} {hashlib.sha256(data).hexdigest()}"
+
+
+def has_contents(path: str, data: bytes, *, is_link: bool) -> bool:
+    """True if there is a file with these contents, or a link with this target."""
+    with suppress(OSError):
+        found = os.lstat(path)
+        if is_link:
+            return stat.S_ISLNK(found.st_mode) and os.fsencode(Path(path).readlink()) == data
+        is_as_large = stat.S_ISREG(found.st_mode) and found.st_size == len(data)
+        return is_as_large and Path(path).read_bytes() == data
+    return False
+
+
+def has_any(places: Iterable[str], data: bytes, *, is_link: bool) -> bool:
+    """True if one of the places has these contents."""
+    return any(has_contents(place, data, is_link=is_link) for place in places)
+
+
+def earlier_contents(
+    store: Store, first: Snapshot, files: Iterable[PatchedFile]
+) -> dict[Path, list[str]]:
+    """Find the files that now have contents which were there before the turn and are not kept.
+
+    Args:
+        first: the first copy of the turn.
+
+    Returns:
+        By the path of each the absolute paths that had its contents, as far as they are known.
+    """
+    earlier = _Earlier(store, first)
+    # Nothing is lost with an empty file.
+    found = ((file.path, earlier.places_of(file)) for file in files if file.new)
+    return {path: places for path, places in found if places is not None}
+
+
+def earlier_by_mark(
+    files: Iterable[PatchedFile], earlier: Mapping[Path, list[str]]
+) -> dict[str, list[str]]:
+    """By the mark of the new contents of each file what `earlier_contents` found."""
+    return {
+        mark_of(file.new, is_link=is_link(file)): earlier[file.path]
+        for file in files
+        if file.new and file.path in earlier
+    }
+
+
+class _Earlier:
+    def __init__(self, store: Store, first: Snapshot) -> None:
+        self._store = store
+        self._first = first
+        self._by_inode: dict[int, str] = {}
+        self._by_size: dict[int, list[str]] = {}
+        for name, held in first.held.items():
+            self._by_inode[held.inode] = name
+            self._by_size.setdefault(held.size, []).append(name)
+
+    def places_of(self, file: PatchedFile) -> list[str] | None:
+        """The absolute paths that may have had the new contents; None if these came up in the turn, or are kept."""
+        try:
+            now = os.lstat(file.path)
+        except OSError:
+            return None
+        names = dict.fromkeys([*self._names_of(file, now), *self._copied_from(file)])
+        if not names and not self._is_older(file.path, now):
+            return None
+        return None if self._is_kept(file) else [f"{self._store.root}/{name}" for name in names]
+
+    def _names_of(self, file: PatchedFile, now: os.stat_result) -> Sequence[str]:
+        """The name under which this very file was left out when the turn began."""
+        name = self._by_inode.get(now.st_ino)
+        if name is None or self._is_younger(file.path):
+            return ()
+        was_changed = Held.of(now) != self._first.held[name]
+        if was_changed and file.old is not None and self._now(name) == Held.of(now):
+            # The names have always been links to one file, whose contents a command changed.
+            return ()
+        return (name,)
+
+    def _copied_from(self, file: PatchedFile) -> Iterable[str]:
+        assert file.new is not None
+        for name in self._by_size.get(len(file.new), ()):
+            # What is gone cannot be compared.
+            is_gone = self._now(name) != self._first.held[name]
+            path = f"{self._store.root}/{name}"
+            if is_gone or has_contents(path, file.new, is_link=is_link(file)):
+                yield name
+
+    def _is_younger(self, path: Path) -> bool:
+        """True if the file was made in the turn. The number of one that was removed is soon that of another."""
+        began_ns, born = self._first.began_ns, born_ns(path)
+        return bool(began_ns) and born is not None and born > began_ns
+
+    def _is_older(self, path: Path, now: os.stat_result) -> bool:
+        """True if the file was somewhere before the turn, though it is not among those that were left out: nobody
+        looks at all of a large folder."""
+        if now.st_mtime_ns > self._first.began_ns:
+            return False
+        born = born_ns(path)
+        return not self._first.holds_all if born is None else born <= self._first.began_ns
+
+    def _now(self, name: str) -> Held | None:
+        with suppress(OSError):
+            return Held.of(os.lstat(f"{self._store.root}/{name}"))
+        return None
+
+    def _is_kept(self, file: PatchedFile) -> bool:
+        return blob_name(file.new or b"", len(self._first.tree)) in self._kept
+
+    @cached_property
+    def _kept(self) -> set[str]:
+        """The ids of all contents that the first copy has."""
+        words = ("ls-tree", "-r", "-z", "--full-tree", self._first.tree)
+        lines = self._store.names(*words, variables=ALONE)
+        return {line.partition("\t")[0].split()[2] for line in lines}
+
+
+def is_link(file: PatchedFile) -> bool:
+    return file.new_mode is not None and stat.S_ISLNK(file.new_mode)
+
+
+def was_link(file: PatchedFile) -> bool:
+    return file.old_mode is not None and stat.S_ISLNK(file.old_mode)
