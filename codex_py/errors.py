@@ -16,7 +16,7 @@
     ToolError                  the model is told; the turn goes on
     └── CallRefused            a policy does not let the call run
 
-A bug is none of these: it crashes with its traceback.
+A bug is none of these. In a call, it becomes the output of the call; anywhere else it crashes with its traceback.
 """
 
 from collections.abc import Iterable, Sequence

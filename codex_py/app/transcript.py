@@ -9,6 +9,7 @@ from typing import Any, Final
 from codex_py.core.response_items import item_events
 from codex_py.errors import MalformedItem
 from codex_py.protocol import calls, event_items
+from codex_py.protocol.bugs import bug_line
 from codex_py.protocol.items import parse_item
 from codex_py.protocol.json_fields import json_object
 from codex_py.protocol.messages import EncodedItem, decode_json
@@ -125,13 +126,23 @@ class _Transcript:
         name = called_tool(str(item.get("namespace") or ""), name)
         call = calls.PastCall(call_id, name, arguments, output, code)
         tool = self._find_tool(name)
-        shown = None if tool is None else tool.replay(call, self._past)
+        shown = None if tool is None else _replayed(tool, call, self._past)
         if shown is None and code is not None:
             shown = calls.failed_call(self._past.next_id(), name, call_id, code, output)
         if shown is not None:
             self._show(shown)
         if isinstance(shown, event_items.FileChange) and shown.status == "completed":
             self._patches[index] = shown
+
+
+def _replayed(
+    tool: calls.Replayable, call: calls.PastCall, past: calls.PastItems
+) -> event_items.ThreadItem | None:
+    try:
+        return tool.replay(call, past)
+    except Exception as bug:  # noqa: BLE001 - the session is worth more than the item of one call
+        text = f"it cannot be shown: {bug_line(bug)}"
+        return calls.failed_call(past.next_id(), call.tool_name, call.id, "UnknownError", text)
 
 
 def _outputs(items: Sequence[dict[str, Any]]) -> dict[int, int]:

@@ -19,6 +19,7 @@ from codex_py.errors import (
 )
 from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import Denied
+from codex_py.protocol.bugs import bug_found, bug_line
 from codex_py.protocol.extension import TurnStart, TurnStop
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.items import ResponseItem
@@ -82,6 +83,8 @@ class SessionTurn:
         """
         self._host.emit(events.TurnStarted(self.start.id))
         outcome = await self._outcome(await self._end_of(work))
+        if (bug := outcome.bug) is not None:
+            self._host.emit(bug_found(bug))
         for event in outcome.events(self._host.log.usage, self._denied, self._overridden):
             self._host.emit(event)
         return self._result(outcome)
@@ -157,6 +160,10 @@ class SessionTurn:
     def emit(self, event: events.Event) -> None:
         self._host.emit(event)
 
+    def report_hidden(self, bug: Exception) -> None:
+        self._host.emit(bug_found(bug))
+        self._host.warn(f"A call could not be shown: {bug_line(bug)}")
+
     def add_usage(self, usage: Usage) -> None:
         self._host.count(usage, usage)
 
@@ -209,10 +216,10 @@ class SessionTurn:
 
     def _result(self, outcome: TurnOutcome) -> TurnResult:
         """Raises what ended the turn if it is a bug, or a cancellation by others than `end`."""
-        end, facts = outcome.end, outcome.facts
-        is_cancelled = isinstance(end, asyncio.CancelledError)
-        if end is not None and not (is_cancelled or isinstance(end, CodexError)):
-            raise end
+        facts = outcome.facts
+        if outcome.bug is not None:
+            raise outcome.bug
+        is_cancelled = isinstance(outcome.end, asyncio.CancelledError)
         if self._is_ended:
             self._task.uncancel()
         by_others = self._task.cancelling() > self._cancellations

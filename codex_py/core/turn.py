@@ -81,6 +81,10 @@ class Conversation(Protocol):
 
     def emit(self, event: Event) -> None: ...
 
+    def report_hidden(self, bug: Exception) -> None:
+        """Tell the user that the end of a call could not be shown because of this exception."""
+        ...
+
     def add_usage(self, usage: Usage) -> None: ...
 
     async def should_continue(self, *, follow_up: bool) -> bool:
@@ -155,7 +159,15 @@ class _Call:
             self.conversation.record(item, self.place)
         self.is_answered = True
         for event in self.held:
+            self._show(event)
+
+    def _show(self, event: Event) -> None:
+        try:
             self.conversation.emit(event)
+        except CodexError:
+            raise
+        except Exception as bug:  # noqa: BLE001 - the item is the tool's, and the call has its output already
+            self.conversation.report_hidden(bug)
 
 
 class Turn:

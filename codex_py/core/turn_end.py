@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from codex_py.errors import CodexError, TurnAborted, TurnSkipped
 from codex_py.protocol import events
 from codex_py.protocol.approval import Denied
+from codex_py.protocol.bugs import bug_line
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.stream import Usage
 
@@ -24,6 +25,12 @@ class TurnOutcome:
     """See `Extension.turn_facts`."""
 
     @property
+    def bug(self) -> BaseException | None:
+        """The exception that nobody expected, if one ended the turn."""
+        is_expected = isinstance(self.end, CodexError | asyncio.CancelledError)
+        return None if is_expected else self.end
+
+    @property
     def error(self) -> CodexError | None:
         """What the user is told; None if the turn completed."""
         end = self.end
@@ -31,11 +38,7 @@ class TurnOutcome:
             return None
         if isinstance(end, asyncio.CancelledError):
             return self.ending or TurnAborted("the turn was interrupted")
-        return (
-            end
-            if isinstance(end, CodexError)
-            else CodexError(f"internal error: {end!r}", code="internal")
-        )
+        return end if isinstance(end, CodexError) else CodexError(bug_line(end), code="internal")
 
     def events(
         self, usage: Usage, denied: Denied, stop: events.StopOverridden | None

@@ -14,7 +14,9 @@ _HEADING: Final = re.compile(r"^\*\*\* (Add|Delete|Update) File: (.+)$", re.MULT
 _KINDS: Final[Mapping[str, Any]] = {"Add": "add", "Delete": "delete", "Update": "update"}
 _MAX_NAME_CHARS = 200
 _MAX_MESSAGE_CHARS = 10_000
-_EXIT_CODE: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
+_EXIT_CODE: Final = re.compile(
+    r"^(?:Process exited with code|Exit code:) (-?\d{1,9})$", re.MULTILINE
+)
 _WALL_TIME: Final = re.compile(
     r"^(?:Wall time|Duration): (\d{1,9}(?:\.\d{1,9})?) seconds$", re.MULTILINE
 )

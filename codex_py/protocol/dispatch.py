@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from codex_py.errors import ToolError
+from codex_py.errors import CodexError, ToolError
 from codex_py.protocol.approval import (
     ApprovalRequest,
     Approver,
@@ -37,6 +37,14 @@ class ItemIds:
         if self._upcoming is None:
             self._upcoming = self._fresh()
         return self._upcoming
+
+
+class ApproverFailed(Exception):
+    """An approver, which is no part of a call, raised `error`: the turn ends with it."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 class Approvals:
@@ -77,8 +85,15 @@ class Approvals:
         Raises:
             ToolError: the user refused.
             CodexError: the approver gave no answer that can be understood.
+            ApproverFailed: it raised something else. It is not for tools to catch.
         """
-        review = as_review(await self._approver.review(replace(request, agent=self._agent)))
+        try:
+            answer = await self._approver.review(replace(request, agent=self._agent))
+        except (CodexError, ToolError):
+            raise
+        except Exception as error:
+            raise ApproverFailed(error) from error
+        review = as_review(answer)
         if review.decision is ReviewDecision.ABORT:
             self._abort()
         if review.decision in {ReviewDecision.DENIED, ReviewDecision.ABORT}:
@@ -119,7 +134,7 @@ class Tool(Protocol[ParamsT_contra]):
     half-written.
 
     Raises:
-        ToolError: its text becomes the output of the call.
+        ToolError: its text becomes the output of the call. So does any other exception, see `Dispatch`.
     """
 
     name: str
@@ -168,14 +183,18 @@ class ToolUse:
 
 
 Dispatch: TypeAlias = Callable[[ToolUse], Awaitable[ToolOutput]]
-"""Runs a call and returns its output. A `ToolError` or `OSError` of the tool has become an output already.
+"""Runs a call and returns its output. Whatever the tool raised has become an output already, unless it ends the turn.
 
-A wrapper may skip the call, change it, repeat it, or add `ToolOutput.notes`. If it raises
+A wrapper may skip the call, change it, repeat it, or add `ToolOutput.notes`. If it, or the tool, raises
 
-- `ToolError`, its text becomes the output of this call;
-- any other `CodexError`, the turn ends with it: the other calls are cancelled, and each call without an output is
+- `ToolError` or `OSError`, its text becomes the output of this call;
+- a `CodexError`, the turn ends with it: the other calls are cancelled, and each call without an output is
   answered `aborted: {error}`. Nothing is retried, not even after a `ModelError`. With a `TurnSuspended` the turn ends
   when the other calls have ended, and the session file has no output of this call, so that a later session can run it,
   see `ThreadState.open_call`;
-- anything else, it is a bug: the turn ends as `internal error`, and the caller of the turn gets the exception.
+- `CancelledError` because the call was cancelled, or `KeyboardInterrupt`, it is passed on;
+- anything else, `SystemExit` included, it is a bug, which costs this call alone: its output is `internal error` with
+  the code `UnknownError`, and `BugFound` has the traceback.
+
+A group of exceptions counts as its first bug, or else as its first error.
 """

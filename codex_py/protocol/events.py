@@ -218,6 +218,16 @@ class GoalChanged(_LiveOnly):
 
 
 @frozen
+class BugFound(_LiveOnly):
+    """An exception that nobody expected. A call has failed with it, or the turn ends with it."""
+
+    error: str
+    """The exception in one line."""
+    trace: str
+    """The traceback."""
+
+
+@frozen
 class AgentEvent(_LiveOnly):
     """An event of a subagent, or of one further down."""
 
@@ -267,6 +277,7 @@ Event: TypeAlias = (
     | SteeringRefused
     | FilesPatched
     | GoalChanged
+    | BugFound
     | AgentEvent
     | UsageReported
 )

@@ -8,7 +8,8 @@ The feature itself, the entries of `around_session` and `around_turn`, `context`
 `wrap_model` run before the first request is sent: they must import light modules only, no pydantic.
 
 Any function may raise a `CodexError`, which ends the turn with that error. Another exception is a bug: the turn ends as
-`internal error` with a traceback. Fields for which this differs say so. A cancellation must always be passed on.
+`internal error` with a traceback. Fields for which this differs say so; a bug around a call costs that call alone, see
+`Dispatch`. A cancellation must always be passed on.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

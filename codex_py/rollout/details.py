@@ -156,7 +156,7 @@ def _arguments(call: dict[str, Any]) -> str:
     text = text_field(call, "arguments") or text_field(call, "input")
     arguments = json_object(text) or call.get("action") or {}
     fields = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
-    command = fields.get("cmd") or fields.get("command")
+    command = fields.get("cmd", fields.get("command"))
     if isinstance(command, list):
         return " ".join(map(str, cast("list[Any]", command)))
     return command if isinstance(command, str) else text

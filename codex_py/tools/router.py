@@ -10,14 +10,29 @@ import errno
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, cast
 
-from codex_py.errors import CallRefused, ToolError
+from codex_py.errors import CallRefused, CodexError, ToolError, single_error
 from codex_py.protocol import items
 from codex_py.protocol.approval import DENIALS
+from codex_py.protocol.bugs import bug_found, bug_line, text_of
 from codex_py.protocol.calls import failed_call
-from codex_py.protocol.dispatch import Dispatch, ShowsRefusals, Tool, ToolContext, ToolUse
-from codex_py.protocol.events import CallDenied, Event, ItemCompleted, ItemStarted, ItemUpdated
+from codex_py.protocol.dispatch import (
+    ApproverFailed,
+    Dispatch,
+    ShowsRefusals,
+    Tool,
+    ToolContext,
+    ToolUse,
+)
+from codex_py.protocol.events import (
+    CallDenied,
+    Event,
+    EventSink,
+    ItemCompleted,
+    ItemStarted,
+    ItemUpdated,
+)
 from codex_py.protocol.messages import input_text
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import (
@@ -36,6 +51,8 @@ from codex_py.tools.base import invalid_arguments
 from codex_py.tools.truncate import truncate_output
 
 _LOCAL_SHELL = "local_shell"
+_BUG = "UnknownError"
+"""The error code of a call whose tool raised what nobody expected."""
 _MAX_CONCURRENT = 64
 """Calls that run at once. A response may hold thousands, and each can start processes."""
 
@@ -81,45 +98,60 @@ class ToolRouter:
     ) -> Sequence[Note | items.OutputItem]:
         """Run one call. Returns its notes, then its output.
 
-        The call takes its place in the queue before the first await. An error of the tool becomes the output;
-        `Dispatch` says what a wrapper may raise. If a call fails before its tool has emitted an item, an error item
-        is emitted.
+        The call takes its place in the queue before the first await. Whatever the tool raises becomes the output;
+        `Dispatch` says what ends the turn instead. If a call fails before its tool has emitted an item, or in a way
+        that nobody expected, an error item is emitted.
         """
-        has_shown_item = False
+        shown = _ShownItems(context.emit)
+        context = replace(context, emit=shown)
+        try:
+            output = await self._output(call, context, shown)
+            return self._items(call, output, context, shown)
+        except ApproverFailed as failed:
+            raise failed.error from None
+        except BaseException as error:  # noqa: BLE001 - a call costs no more than itself
+            output = failed_output(error, call, context)
+            return [output_item(call, output, limit_tokens=context.output_token_limit)]
+
+    async def _output(
+        self, call: ToolCall, context: ToolContext, shown: "_ShownItems"
+    ) -> ToolOutput:
         use: ToolUse | None = None
-
-        def watched(event: Event) -> None:
-            nonlocal has_shown_item
-            has_shown_item |= isinstance(event, ItemStarted | ItemUpdated | ItemCompleted)
-            context.emit(event)
-
         try:
             tool, params = self._resolve(call)
             async with self._queue.turn(parallel=tool.parallel):
-                use = ToolUse(call, tool, params, replace(context, emit=watched))
+                use = ToolUse(call, tool, params, context)
                 output = await self._run(use)
         except ToolError as error:
             output = _failure(error)
         if output.error_code in DENIALS:
             refusal = output.refusal
             why = (None, None) if refusal is None else (refusal.cause, refusal.allow)
-            if use and not has_shown_item and isinstance(use.tool, ShowsRefusals):
+            if use and not shown.any and isinstance(use.tool, ShowsRefusals):
                 error = ToolError(output.text, code=output.error_code)
-                use.tool.show_refusal(use.params, error, use.context)
+                use.tool.show_refusal(use.params, error, context)
             name = call.tool_name.removeprefix(AGENTS_NAMESPACE)
             context.emit(CallDenied(name, output.text, *why, output.error_code))
-        if has_shown_item:
+        return output
+
+    def _items(
+        self, call: ToolCall, output: ToolOutput, context: ToolContext, shown: "_ShownItems"
+    ) -> Sequence[Note | items.OutputItem]:
+        if shown.any:
             item = output_item(call, output, limit_tokens=context.output_token_limit)
         else:
             item = self.answer(call, output, context)
-        return [*output.notes, item]
+        made = [*output.notes, item]
+        if output.notes or not isinstance(item.output, str):
+            # A stranger's tool may return what JSON cannot have: here, its call can still fail.
+            for each in made:
+                each.encoded()
+        return made
 
     def answer(self, call: ToolCall, output: ToolOutput, context: ToolContext) -> items.OutputItem:
         """Make the output of a call that has no thread item yet. A failure with a code emits an error item."""
         if (code := output.error_code) is not None:
-            name, item_id = call.tool_name, context.next_item_id()
-            item = failed_call(item_id, name, call.call_id, code, output.text)
-            context.emit(ItemCompleted(item))
+            _show_failure(call, code, output.text, context)
         return output_item(call, output, limit_tokens=context.output_token_limit)
 
     def _resolve(self, call: ToolCall) -> tuple[Tool[Any], Any]:
@@ -204,16 +236,64 @@ def _parsed(tool: Tool[Any], payload: ToolPayload) -> Any:
 async def _run(use: ToolUse) -> ToolOutput:
     """The innermost `Dispatch`."""
     try:
-        return await use.tool.run(use.params, use.context)
-    except (ToolError, OSError) as error:
-        return _failure(error)
+        output = await use.tool.run(use.params, use.context)
+        if not isinstance(cast("object", output), ToolOutput):
+            raise TypeError(f"the tool returned {type(output).__name__}, not a ToolOutput")
+        return output
+    except BaseException as error:  # noqa: BLE001 - the tool may be a stranger's
+        return failed_output(error, use.call, use.context)
+
+
+def failed_output(error: BaseException, call: ToolCall, context: ToolContext) -> ToolOutput:
+    """The output of a call that raised. Call it where the exception is handled.
+
+    An exception that nobody expected is shown as an error item, and its traceback goes to the log.
+
+    Raises:
+        CodexError: the call ends the turn with it.
+        CancelledError: the call was cancelled.
+        KeyboardInterrupt: Ctrl-C.
+        ApproverFailed: the turn ends with the exception in it.
+    """
+    cause = single_error(error)
+    if isinstance(cause, ToolError | OSError):
+        return _failure(cause)
+    if isinstance(cause, CodexError | ApproverFailed | KeyboardInterrupt | GeneratorExit):
+        raise cause
+    if isinstance(cause, asyncio.CancelledError) and _is_cancelled():
+        raise cause
+    context.emit(bug_found(error))
+    text = bug_line(cause)
+    _show_failure(call, _BUG, text, context)
+    return ToolOutput(text, success=False, error_code=_BUG)
+
+
+def _is_cancelled() -> bool:
+    """False if the tool raised a `CancelledError` of its own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _failure(error: ToolError | OSError) -> ToolOutput:
     code = (
-        error.code
-        if isinstance(error, ToolError)
-        else errno.errorcode.get(error.errno or 0, "UnknownError")
+        error.code if isinstance(error, ToolError) else errno.errorcode.get(error.errno or 0, _BUG)
     )
     refusal = error if isinstance(error, CallRefused) else None
-    return ToolOutput(str(error), success=False, error_code=code, refusal=refusal)
+    return ToolOutput(text_of(error), success=False, error_code=code, refusal=refusal)
+
+
+def _show_failure(call: ToolCall, code: str, text: str, context: ToolContext) -> None:
+    item = failed_call(context.next_item_id(), call.tool_name, call.call_id, code, text)
+    context.emit(ItemCompleted(item))
+
+
+class _ShownItems:
+    """An `EventSink` that knows whether the call has emitted a thread item."""
+
+    def __init__(self, emit: EventSink) -> None:
+        self._emit = emit
+        self.any = False
+
+    def __call__(self, event: Event) -> None:
+        self.any |= isinstance(event, ItemStarted | ItemUpdated | ItemCompleted)
+        self._emit(event)

@@ -653,19 +653,16 @@ def test_a_bug_of_an_extension_keeps_its_traceback_and_people_see_one_error(
     place: Workplace,
 ) -> None:
     def feature(_: Thread) -> Extension:
-        def wrap(_: Dispatch) -> Dispatch:
-            async def run(_: ToolUse) -> ToolOutput:
-                raise KeyError("mistake")
+        async def before_request() -> Sequence[Note]:
+            raise KeyError("mistake")
 
-            return run
-
-        return Extension(wrap_dispatch=wrap)
+        return Extension(before_request=before_request)
 
     async def work(session: Session) -> None:
         with pytest.raises(KeyError, match="mistake"):
             await session.run_turn("go")
 
-    talk = run(place, [calls("echo", text="hi")], echoes, feature, work=work)
+    talk = run(place, [says("hi")], feature, work=work)
     (end,) = talk.ends
     assert (end.error.code, end.error.message) == (
         "internal",

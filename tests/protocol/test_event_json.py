@@ -35,6 +35,7 @@ EVENTS: list[events.Event] = [
     events.McpToolCallProgress("item_1", "3/10"),
     events.CallDenied("exec_command", "no", "c", "a", "SandboxDenied"),
     events.HookProgress("PreToolUse", "running"),
+    events.BugFound("KeyError('x')", "Traceback …"),
     events.SteeringRefused("go"),
     events.FilesPatched([FILE], 3),
     events.GoalChanged({"objective": "o", "status": "active"}),

@@ -5,7 +5,6 @@ import os
 import platform
 import sys
 import time
-import traceback
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
@@ -14,9 +13,10 @@ from codex_py.app.export.redaction import Redactor, map_texts
 from codex_py.app.options import SessionSetup
 from codex_py.errors import CodexError, ConfigError
 from codex_py.protocol.approval import approval_data
+from codex_py.protocol.bugs import bug_found
 from codex_py.protocol.dispatch import Dispatch, ToolUse
 from codex_py.protocol.event_data import event_data
-from codex_py.protocol.events import Event
+from codex_py.protocol.events import BugFound, Event
 from codex_py.protocol.extension import Extension, Feature, Thread
 from codex_py.protocol.stream import Completed, ModelStream, Prompt, ResponseEvent
 from codex_py.protocol.tools import ToolOutput
@@ -87,15 +87,19 @@ class DebugLog:
             return dispatch
 
         def sink(event: Event) -> None:
-            if (data := event_data(event)) is not None:
+            if isinstance(event, BugFound):
+                self._write_trace(name, event)
+            elif (data := event_data(event)) is not None:
                 self._write(name, "event", event=data)
 
         return Extension(wrap_model=wrap_model, wrap_dispatch=wrap_dispatch, sink=sink)
 
     def _write_bug(self, error: Exception) -> None:
+        self._write_trace("", bug_found(error))
+
+    def _write_trace(self, thread: str, bug: BugFound) -> None:
         # The end of a traceback tells the most.
-        trace = "".join(traceback.format_exception(error))[-_MAX_TEXT_CHARS:]
-        self._write("", "bug", error=repr(error), trace=trace)
+        self._write(thread, "bug", error=bug.error, trace=bug.trace[-_MAX_TEXT_CHARS:])
 
     async def _read(
         self, thread: str, events: AsyncIterator[ResponseEvent]

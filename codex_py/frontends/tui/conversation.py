@@ -345,6 +345,8 @@ class Conversation:
         except asyncio.CancelledError:
             # The user has interrupted it; the program goes on.
             pass
+        except Exception as error:  # noqa: BLE001 - a bug costs this turn, and not the terminal
+            self.progress.went_wrong(error)
         finally:
             self._turn = None
             if self.session is not None:

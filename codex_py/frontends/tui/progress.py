@@ -13,7 +13,7 @@ from codex_py.app.prices import price_of
 from codex_py.app.session import Session
 from codex_py.app.thread import thread_items
 from codex_py.config.config import Config
-from codex_py.errors import ConfigError, SessionError
+from codex_py.errors import CodexError, ConfigError, SessionError
 from codex_py.frontends.tui.agents import AgentNews, working_rows
 from codex_py.frontends.tui.cells.item import user_cell
 from codex_py.frontends.tui.cells.layout import one_line
@@ -23,6 +23,7 @@ from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import ApprovalPolicy
+from codex_py.protocol.bugs import bug_line
 from codex_py.protocol.stream import Usage
 from codex_py.streams.terminal import shown_folder
 
@@ -212,7 +213,14 @@ class Progress:
             text = submission.shown or submission.text
             each.print(user_cell(text, folds=each.renderer.theme.folds))
 
+    def went_wrong(self, error: Exception) -> None:
+        """Say that the work ended with an exception, unless its turn has said so."""
+        if not self._has_failed:
+            text = str(error) if isinstance(error, CodexError) else self._with_log(bug_line(error))
+            self._transcript.notice(text, "error")
+
     def work_begins(self) -> None:
+        self._has_failed = False
         self.last_answer = ""
         # One that was interrupted has not ended.
         self._status.hooks.clear()
@@ -238,9 +246,17 @@ class Progress:
         if error.code == "context_length_exceeded":
             advice = "/compact puts a summary in place of the conversation, /retry goes on with it;"
             return f"{error.message}\n{advice} /new begins another one."
+        message = self._with_log(error.message) if error.code == "internal" else error.message
         if self._has_failed and self._is_unfinished:
-            return f"{error.message}\nEnter on an empty prompt, or /retry, tries again."
-        return error.message
+            return f"{message}\nEnter on an empty prompt, or /retry, tries again."
+        return message
+
+    def _with_log(self, message: str) -> str:
+        """Add where the traceback of an internal error is, or how to get one."""
+        file = self._config().values.get("log_file")
+        if file is None:
+            return f"{message}\nStart codex-py with --log FILE to keep what led to it for a report."
+        return f"{message}\nThe traceback is in {file}."
 
     def _tick(self) -> None:
         self._clock = None

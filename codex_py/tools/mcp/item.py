@@ -8,6 +8,7 @@ from typing import Any
 
 from codex_py.errors import ToolError
 from codex_py.protocol import event_items, events
+from codex_py.protocol.bugs import bug_line
 from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.tools.base import ChangesNothing
@@ -35,6 +36,9 @@ def mcp_item(
         yield running
     except ToolError as failure:
         error = str(failure)
+        raise
+    except Exception as bug:
+        error = bug_line(bug)
         raise
     finally:
         running.stop()

@@ -7,7 +7,8 @@ from typing import Any, Final, cast
 
 from pydantic_core import to_jsonable_python
 
-from codex_py.errors import CallRefused, CodexError, ToolError
+from codex_py.errors import CallRefused, CodexError, ToolError, single_error
+from codex_py.protocol.bugs import bug_found
 from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.event_items import ThreadItem
@@ -52,7 +53,8 @@ class PythonTool:
                     name: value
                     for name, value in given.items()
                     if value is not None or takes_none(parameters[name].annotation)
-                }
+                },
+                context,
             )
             item.end({"content": content})
         if all(part["type"] == "text" for part in content):
@@ -80,7 +82,9 @@ class PythonTool:
             rejected="user rejected the call",
         )
 
-    async def _call(self, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
+    async def _call(
+        self, arguments: Mapping[str, Any], context: ToolContext
+    ) -> list[dict[str, Any]]:
         """Call the function. Returns content entries of an MCP result."""
         function = self._function.function
         task = asyncio.current_task()
@@ -100,8 +104,12 @@ class PythonTool:
                 raise
             # The function itself was cancelled, not the call.
             raise failure(error) from error
-        except (Exception, SystemExit) as error:
-            raise failure(error) from error
+        except (Exception, SystemExit, BaseExceptionGroup) as error:
+            cause = single_error(error)
+            if isinstance(cause, CodexError | ToolError):
+                raise cause from error
+            context.emit(bug_found(error))
+            raise failure(cause) from error
 
 
 def _content(result: Any) -> Any:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias, cast
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, cast
 
 from codex_py.errors import ToolError
 from codex_py.execpolicy.place import Place
@@ -163,7 +163,7 @@ class CommandRunner:
         process = self._start(call, argv, context, tty=tty)
         try:
             await process.wait(wait_s)
-        except asyncio.CancelledError:
+        except BaseException:
             await process.stop()
             raise
         return process
@@ -215,6 +215,8 @@ class CommandTool:
     """A tool that runs commands."""
 
     parallel = True
+    command_field: ClassVar = "command"
+    """The parameter with the argv, or with the text for a shell."""
 
     runner: CommandRunner
     shell: str
@@ -238,7 +240,7 @@ class CommandTool:
         return [shell or self.shell, "-lc" if is_login else "-c", script]
 
     def changes(self, params: Any, cwd: Path) -> Sequence[Path] | None:  # noqa: ARG002
-        command: str | list[str] = getattr(params, "cmd", None) or params.command
+        command: str | list[str] = getattr(params, self.command_field)
         argv = self._in_shell(command) if isinstance(command, str) else command
         return () if is_known_safe(argv, Place(shell=self.shell)) else None
 

@@ -53,6 +53,7 @@ class ExecCommand(CommandTool):
 
     name = "exec_command"
     params: type[Any] = ExecCommandParams
+    command_field = "cmd"
 
     async def run(self, params: ExecCommandParams, context: ToolContext) -> ToolOutput:
         started = time.monotonic()

@@ -1,10 +1,15 @@
 """What the terminal does about a turn that failed, and while a request is tried again."""
 
 import re
+import sys
+from pathlib import Path
+
+import pytest
 
 from codex_py.testing import Pause, Reply, ev_completed, ev_created, ev_function_call, ev_message
-from tests.frontends.tui.terminals import Start
-from tests.support.program import Workplace
+from tests.frontends.tui.terminals import Start, leave
+from tests.support.program import Workplace, environment
+from tests.support.pty_program import PtyProgram
 from tests.support.server import ScriptedServer
 
 FREE = ("-s", "danger-full-access")
@@ -136,3 +141,55 @@ def test_a_full_window_names_the_commands_that_help(start: Start) -> None:
         program = start(server, "Hello?")
         program.wait_for("/compact puts a summary in place of the conversation")
         program.wait_for("/new begins another one")
+
+
+WITH_EXTENSION = """
+import runpy, sys
+# The program drops the first one.
+sys.path[:0] = ["", sys.argv.pop(1)]
+runpy.run_module("codex_py", run_name="__main__", alter_sys=True)
+"""
+FAILING = """
+from codex_py import Extension
+
+def feature(_settings):
+    def make(thread):
+        async def before_prompt(prompt):
+            if "fail" in prompt.text:
+                raise KeyError("of an extension")
+            return ()
+        return Extension(before_prompt=before_prompt)
+    return make
+"""
+
+
+@pytest.mark.parametrize("log", [None, "the.log"])
+def test_a_bug_costs_its_turn_and_not_the_terminal(
+    place: Workplace, tmp_path: Path, log: str | None
+) -> None:
+    packages = tmp_path / "packages"
+    about = packages / "failing-1.0.dist-info"
+    about.mkdir(parents=True)
+    (packages / "failing.py").write_text(FAILING, encoding="utf-8")
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: failing\nVersion: 1.0\n", "utf-8")
+    entry = "[codex_py.extensions]\nfailing = failing:feature\n"
+    (about / "entry_points.txt").write_text(entry, encoding="utf-8")
+    with ScriptedServer([ANSWER]) as server:
+        place.configure(server)
+        with (place.home / "config.toml").open("a", encoding="utf-8") as config:
+            config.write("[extensions.failing]\n")
+            config.write(f'[projects."{place.cwd}"]\ntrust_level = "trusted"\n')
+        options = [] if log is None else ["--log", str(tmp_path / log)]
+        argv = [sys.executable, "-c", WITH_EXTENSION, str(packages), *options, "fail"]
+        variables = environment(place.home, {"TERM": "xterm-256color", "LANG": "C.UTF-8"})
+        with PtyProgram(argv, place.cwd, variables) as program:
+            program.wait_for("internal error: KeyError('of an extension')")
+            program.wait_for("The traceback is in" if log else "Start codex-py with --log FILE")
+            program.settle()
+            program.type("Hello?")
+            program.press("enter")
+            program.wait_for("Hello you.")
+            assert "Traceback" not in program.text
+            leave(program)
+    if log is not None:
+        assert "before_prompt" in (tmp_path / log).read_text(encoding="utf-8")

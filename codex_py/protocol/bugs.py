@@ -1,0 +1,37 @@
+"""Exceptions that nobody expected: a line about one, and the event that takes its traceback to the log. LIGHT."""
+
+import traceback
+from collections.abc import Callable
+from typing import Final
+
+from codex_py.errors import single_error
+from codex_py.protocol.events import BugFound
+from codex_py.protocol.messages import replace_surrogates
+
+_MAX_CHARS: Final = 1_000
+
+
+def bug_line(error: BaseException) -> str:
+    """One bounded line for users and models. It names any exception, even one that cannot describe itself."""
+    return f"internal error: {_described(error)}"
+
+
+def bug_found(error: BaseException) -> BugFound:
+    trace = "".join(traceback.format_exception(error))
+    return BugFound(_described(error), replace_surrogates(trace))
+
+
+def _described(error: BaseException) -> str:
+    described = " ".join(text_of(single_error(error), repr).split())
+    if len(described) > _MAX_CHARS:
+        described = f"{described[:_MAX_CHARS]}…"
+    return described
+
+
+def text_of(error: BaseException, describe: Callable[[BaseException], str] = str) -> str:
+    """The text of an exception; the name of its class if it has none, or cannot give it."""
+    try:
+        text = replace_surrogates(describe(error))
+    except Exception:  # noqa: BLE001 - the method is a stranger's, like the exception
+        text = ""
+    return text or type(error).__name__
