@@ -28,10 +28,7 @@ QUOTA_CODES: Final = (
     *("usage_limit_reached", "usage_not_included", "billing_error", "billing_hard_limit_reached"),
 )
 """The codes of a `ModelError` for a quota that is used up."""
-_TOO_LONG: Final = (
-    *("context_length_exceeded", "request_too_large"),
-    *("string_above_max_length", "array_above_max_length"),
-)
+_TOO_LONG: Final = ("context_length_exceeded", "request_too_large")
 
 
 class ExitCode(IntEnum):
@@ -193,9 +190,20 @@ class PatchError(CodexError):
 
 
 class ModelError(CodexError):
-    """The request cannot succeed as it is."""
+    """The request cannot succeed as it is.
+
+    Attributes:
+        words: all that the server said, including what a gateway says of the service behind it.
+        limit_tokens: what fits into the model by these words, if there was too much.
+        may_be_too_long: the words may mean that the request is too long, but it is not certain.
+        refused_tool: the name of the offered tool that the server does not accept.
+    """
 
     code = "model"
+    words = ""
+    limit_tokens: int | None = None
+    may_be_too_long = False
+    refused_tool: str | None = None
 
     @property
     def is_too_long(self) -> bool:

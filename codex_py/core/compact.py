@@ -28,6 +28,8 @@ _KEPT_PART_OF_WINDOW: Final = 4
 """Keep at most a quarter: a small window must not be full again at once."""
 _SUMMARY_TOKENS: Final = 1_000
 """The usual length of a summary."""
+_LARGE_TOKENS: Final = 4_000
+"""A request with so much behind its context may be too long for a small model, whatever the provider says."""
 
 
 class Compactor:
@@ -40,6 +42,10 @@ class Compactor:
         """The reason why the model gave no summary the last time."""
         self._failed_in: str | None = None
         """The id of the turn in which compaction failed: it is not tried again there while there is room."""
+        self._refused_in: str | None = None
+        """The id of the turn in which the request for a summary was too long as well: none is asked for again there."""
+        self._guessed_in: str | None = None
+        """The id of the turn in which a failure was taken for a lack of room, which is done once."""
 
     async def make_room(self, retries: RetryBudget, *, pending: str = "") -> None:
         """Compact a history that is nearly full.
@@ -83,10 +89,24 @@ class Compactor:
         Raises:
             CodexError: an extension refused it, or the provider refuses every request.
         """
-        items = self._log.items
-        is_long = estimated_tokens(items[context_length(items) :]) > _SUMMARY_TOKENS
-        if not (failure.is_too_long and is_long and is_worth_compacting(items)):
+        if not (failure.is_too_long and self._has_more_than(_SUMMARY_TOKENS)):
             return False
+        return await self._compact("auto", lambda: self._ask(retries, is_full=True), failure)
+
+    async def try_shorter(self, failure: ModelError, retries: RetryBudget) -> bool:
+        """Compact, once in a turn, if a request was large and the provider may mean that it is too long. True if the
+        history has become shorter.
+
+        Raises:
+            CodexError: an extension refused it, or the provider refuses every request.
+        """
+        is_guess = failure.may_be_too_long and self._guessed_in != self._turn_id
+        if not (is_guess and self._has_more_than(_LARGE_TOKENS)):
+            return False
+        self._guessed_in = self._turn_id
+        self._host.warn(
+            f"The conversation may be too long for the model, and is shortened once: {failure}"
+        )
         return await self._compact("auto", lambda: self._ask(retries, is_full=True), failure)
 
     async def shorten(self, failure: ModelError) -> bool:
@@ -170,6 +190,7 @@ class Compactor:
             window = min(
                 settings.context_window,
                 settings.auto_compact_token_limit or settings.context_window,
+                (failure and failure.limit_tokens) or settings.context_window,
             )
             fixed = replace(request, input=head).estimated_tokens
             room = max(0, min(room, 2 * (window - fixed)))
@@ -186,6 +207,13 @@ class Compactor:
         )
         return True
 
+    def _has_more_than(self, tokens: int) -> bool:
+        """True if the history has more than so many tokens behind its context, and is worth compacting."""
+        items = self._log.items
+        return estimated_tokens(items[context_length(items) :]) > tokens and is_worth_compacting(
+            items
+        )
+
     @property
     def _turn_id(self) -> str:
         turn = self._host.turn
@@ -198,12 +226,14 @@ class Compactor:
         Raises:
             CodexError: the model cannot be asked now, and the history still fits.
         """
-        if self._failed_in != self._turn_id:
+        if self._turn_id not in {self._failed_in, self._refused_in}:
             self._problem = None
             try:
                 return await summary_by_model(self._host, retries)
             except (ModelError, CompactionFailed) as error:
                 self._problem = error
+                if isinstance(error, ModelError) and error.is_too_long:
+                    self._refused_in = self._turn_id
         problem = self._problem
         if problem is None or _is_final(problem) or (is_full and problem.retryable):
             return None

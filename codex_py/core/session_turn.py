@@ -178,7 +178,9 @@ class SessionTurn:
         is_shorter = await self._compactor.recover(failure, self._retries)
         if not is_shorter and await self._host.extension.recover(failure, retries_left):
             return True
-        if not (is_shorter or await self._compactor.shorten(failure)):
+        is_shorter = is_shorter or await self._compactor.shorten(failure)
+        is_shorter = is_shorter or await self._compactor.try_shorter(failure, self._retries)
+        if not is_shorter:
             return False
         self._host.log.forget_missing_calls()
         return True

@@ -18,7 +18,12 @@ from codex_py.protocol.stream import Prompt, Usage
 
 _MAX_SHORTER: Final = 8
 """How often the request for a summary is shortened by a quarter. After that, a tenth of it is left."""
+_MAX_SHORTER_IF_TOLD: Final = 3
+"""The same if the provider says what fits."""
 _MAX_REQUESTS: Final = 20
+_SUMMARY_TOKENS: Final = 2_000
+"""Room for the summary itself."""
+_BYTES_PER_TOKEN: Final = 4
 
 
 async def summary_by_model(host: Host, retries: RetryBudget) -> str:
@@ -88,15 +93,27 @@ class _Summarising:
         return True
 
     async def recover(self, failure: ModelError, retries_left: int) -> bool:
-        if failure.is_too_long and self._shorter < _MAX_SHORTER:
+        if self._shorter < _tries(failure):
             self._shorter += 1
             before, size = self._items, size_for(failure)
             start = context_length(before)
             room = sum(map(size, before[start:])) * 3 // 4
+            if failure.limit_tokens is not None and size is weight:
+                fixed = replace(self._prompt, input=[*before[:start], self._request])
+                left = failure.limit_tokens - fixed.estimated_tokens - _SUMMARY_TOKENS
+                room = max(0, min(room, _BYTES_PER_TOKEN * left))
             self._items = [*before[:start], *shortened(before[start:], room, size).items]
             if sum(map(len, self._items)) < sum(map(len, before)):
                 return True
         return await self._host.extension.recover(failure, retries_left)
+
+
+def _tries(failure: ModelError) -> int:
+    """How often the request may be shortened."""
+    if not failure.is_too_long:
+        # What may only be a lack of room is worth one try.
+        return int(failure.may_be_too_long)
+    return _MAX_SHORTER if failure.limit_tokens is None else _MAX_SHORTER_IF_TOLD
 
 
 def _never_called(*_: object) -> NoReturn:

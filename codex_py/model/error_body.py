@@ -4,7 +4,8 @@ import json
 import math
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
@@ -12,10 +13,18 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import as_object, json_or
 
 MAX_MESSAGE_CHARACTERS = 2_000
+_MAX_WORDS_CHARACTERS = 10_000
+_MAX_DEPTH = 8
+_MESSAGES = ("message", "detail", "msg", "Message", "errorMessage", "error_msg", "error_message")
+"""Names of the field that has the message, the best first."""
+_ECHOES = frozenset({"input", "request_id", "requestid", "documentation_url"})
+"""Fields that quote the request, or say nothing."""
 
 # Patterns are compiled when they are first used: most runs see no error at all.
 _DELAY = r"(?:try again|retry)(?: again)? (?:in|after) ((?:\d{1,9}(?:\.\d{1,9})? ?[a-z]{1,12}[ ,]{0,2})+)"
 _DELAY_PART = r"(\d+(?:\.\d+)?) ?([a-z]+)"
+_DATE = r"(?i)[a-z]{3,9}, ?\d{1,2}[ -][a-z]{3}[ -]\d{2,4} [\d:]{5,8}(?: (?:GMT|UTC|[+-]\d{4}))?"
+_AROUND_NUMBERS = " \t;\"'"
 _UNIT_S = {
     "ms": 0.001, "millisecond": 0.001, "s": 1, "sec": 1, "second": 1,
     "m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600,
@@ -33,30 +42,99 @@ class ServerError:
     """`error.code` or `error.status` where it is an HTTP status."""
     resets_at: float | None = None
     """When a usage limit ends, seconds since 1970."""
+    words: str = ""
+    """All texts of the error, those of the services behind the server included, wherever they hide; bounded."""
 
 
 def server_error(value: object) -> ServerError:
     """What a decoded error object says.
 
     Takes the object with an `error` in it, or the error itself; also a list of one (Gemini), an error
-    that is a string (Ollama), and `{"message": …}` and `{"detail": …}` with nothing around it.
+    that is a string (Ollama), and `{"message": …}` and `{"detail": …}` with nothing around it. A gateway may
+    put the error of the service behind it into a field of its own, as JSON in a string: OpenRouter does.
     """
+    words = _words(value)
     inner = _fields(value).get("error")
     if isinstance(inner, str | dict) and inner:
         value = cast("object", inner)
     if isinstance(value, str):
-        return ServerError(plain_line(value))
+        return ServerError(plain_line(value), words=words)
     fields = _fields(value)
     code, kind = fields.get("code"), fields.get("type")
-    message = fields.get("message") or fields.get("detail") or ""
     resets_at = fields.get("resets_at")
-    return ServerError(
-        plain_line(message if isinstance(message, str) else json.dumps(message)),
+    error = ServerError(
+        plain_line(_message(fields)),
         code=code if isinstance(code, str) and code and not code.isdigit() else None,
         type=kind if isinstance(kind, str) and kind not in {"", "error"} else None,
         status=_status(code) or _status(fields.get("status")),
         resets_at=resets_at if isinstance(resets_at, int | float) else None,
+        words=words,
     )
+    behind = _error_behind(fields)
+    return error if behind is None else _with_error_behind(error, behind)
+
+
+def _message(fields: dict[str, Any]) -> str:
+    for name in _MESSAGES:
+        if message := fields.get(name):
+            return message if isinstance(message, str) else json.dumps(message)
+    first = _fields(fields.get("errors"))
+    return _message(first) if first else ""
+
+
+def _error_behind(fields: dict[str, Any]) -> ServerError | None:
+    """The error of the service behind a gateway."""
+    raw: Any = as_object(fields.get("metadata")).get("raw")
+    if isinstance(raw, str):
+        decoded: Any = json_or(raw, None)
+        is_said = re.search(r"\w", raw) is not None
+        if isinstance(decoded, dict | list):
+            raw = cast("object", decoded)
+        elif not is_said:
+            raw = None
+    return server_error(raw) if raw else None
+
+
+def _with_error_behind(error: ServerError, behind: ServerError) -> ServerError:
+    said = [error.message]
+    if behind.message not in error.message:
+        said.append(behind.message)
+    return replace(
+        error,
+        message=plain_line(": ".join(filter(None, said))),
+        code=error.code or behind.code,
+        type=error.type or behind.type,
+    )
+
+
+def _words(value: object) -> str:
+    return "\n".join(_texts(value))[:_MAX_WORDS_CHARACTERS]
+
+
+def _texts(value: object, depth: int = 0) -> Iterator[str]:
+    """The texts in a JSON value, also in JSON that is the text of a string. A list of names and numbers is a path."""
+    if depth > _MAX_DEPTH:
+        return
+    match value:
+        case str():
+            before, decoded = _embedded_json(value)
+            if before:
+                yield before
+            if decoded is not None:
+                yield from _texts(decoded, depth + 1)
+        case dict():
+            for name, each in cast("dict[str, object]", value).items():
+                if name.lower() not in _ECHOES:
+                    yield from _texts(each, depth + 1)
+        case list():
+            parts = cast("list[object]", value)
+            if all(isinstance(part, str | int) for part in parts):
+                yield ".".join(map(str, parts))
+            else:
+                for part in parts:
+                    yield from _texts(part, depth + 1)
+        case _:
+            pass
 
 
 def body_error(body: bytes) -> ServerError:
@@ -71,28 +149,35 @@ def body_error(body: bytes) -> ServerError:
     if stripped.startswith("<"):
         title = re.search(r"(?i)<title[^>]{0,200}>([^<]{1,500})", stripped[:50_000])
         stripped = title[1] if title else "the answer is a web page"
-    return ServerError(plain_line(stripped))
+    return ServerError(plain_line(stripped), words=_words(stripped))
 
 
 def retry_after_s(headers: Mapping[str, str], message: str = "") -> float | None:
     """How long the server asks us to wait, seconds; None where it does not say.
 
     Headers come before wording. Their names are looked up in lower case, with the prefix that LiteLLM
-    puts before those of the server behind it too.
+    puts before those of the server behind it too. If there are several, as of two proxies, the longest counts.
     """
     for prefix in ("", "llm_provider-"):
-        delay_ms = _number(headers.get(f"{prefix}retry-after-ms"))
-        if delay_ms is not None:
-            return delay_ms / 1000
-        value = headers.get(f"{prefix}retry-after")
-        delay_s = _number(value)
-        if delay_s is None and (due := _http_date(value)) is not None:
-            # The server's own clock, where it tells it: ours may be off.
-            now = _http_date(headers.get("date")) or time.time()
-            delay_s = max(0.0, due - now)
-        if delay_s is not None:
-            return delay_s
+        if delays_ms := _numbers(headers.get(f"{prefix}retry-after-ms")):
+            return max(delays_ms) / 1000
+        delays_s = _delays_s(headers.get(f"{prefix}retry-after"), headers.get("date"))
+        if delays_s:
+            return max(delays_s)
     return _delay_in(message)
+
+
+def _embedded_json(text: str) -> tuple[str, object]:
+    """A text without the JSON object or list at its end, and the value of that; the whole text and None if there is
+    none."""
+    found = re.search(r"[\[{]\s*[\"{]", text[:_MAX_WORDS_CHARACTERS])
+    if found is None:
+        return text, None
+    try:
+        decoded, end = json.JSONDecoder().raw_decode(text, found.start())
+    except (ValueError, RecursionError):
+        return text, None
+    return f"{text[: found.start()]} {text[end:]}".strip(), decoded
 
 
 def plain_line(text: str) -> str:
@@ -112,7 +197,7 @@ def _delay_in(message: str) -> float | None:
         return None
     total = 0.0
     for number, unit in re.findall(_DELAY_PART, found[1]):
-        scale = _UNIT_S.get(unit) or _UNIT_S.get(unit.removesuffix("s"))
+        scale = _scale(unit)
         if scale is None:
             break
         total += float(number) * scale
@@ -131,13 +216,39 @@ def _status(value: object) -> int | None:
     return value if isinstance(value, int) and 400 <= value < 600 else None
 
 
-def _number(value: str | None) -> float | None:
-    """A delay of at least 0, or None."""
+def _delays_s(value: str | None, clock: str | None) -> list[float]:
+    """The delays in a `Retry-After`: seconds, also with a unit, and dates. `clock`: the server's own, as ours may be
+    off."""
+    value = (value or "")[:MAX_MESSAGE_CHARACTERS]
+    dates = [due for text in re.findall(_DATE, value) if (due := _http_date(text)) is not None]
+    delays_s = _numbers(re.sub(_DATE, "", value))
+    if dates:
+        now = _http_date(clock) or time.time()
+        delays_s += [max(0.0, due - now) for due in dates]
+    return delays_s
+
+
+def _numbers(value: str | None) -> list[float]:
+    """The delays in a list of numbers, each at least 0. What is no number is left out."""
+    found = [_number(part.strip(_AROUND_NUMBERS)) for part in (value or "").split(",")]
+    return [number for number in found if number is not None]
+
+
+def _number(text: str) -> float | None:
+    """A delay of at least 0, or None. A unit may follow the number."""
+    with_unit = re.fullmatch(_DELAY_PART, text.lower())
+    scale = _scale(with_unit[2]) if with_unit else None
+    if with_unit and scale is not None:
+        return float(with_unit[1]) * scale
     try:
-        number = float(value) if value else math.nan
+        number = float(text)
     except ValueError:
         return None
     return max(0.0, number) if math.isfinite(number) else None
+
+
+def _scale(unit: str) -> float | None:
+    return _UNIT_S.get(unit) or _UNIT_S.get(unit.removesuffix("s"))
 
 
 def _http_date(value: str | None) -> float | None:

@@ -36,6 +36,7 @@ from codex_py.model.error_body import (
     server_error,
 )
 from codex_py.model.retry import MAX_SERVER_DELAY_S
+from codex_py.model.wordings import is_too_long, may_be_too_long, stated_limit
 
 MAX_ITEMS = 2_000
 """In one response, and parts in one of them: each takes far more memory than its bytes."""
@@ -103,19 +104,10 @@ _WORDING = {
     "server_is_overloaded": _AT_CAPACITY,
     "slow_down": _AT_CAPACITY,
 }
+_MAY_BE_TOO_LONG = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
+"""The statuses of a request that is too long in words that are not known."""
 _OUT_OF_ROOM = {"context_length_exceeded", "model_context_window_exceeded"}
 _DISCONNECTED = "stream disconnected before completion"
-
-# Of providers that have no code for it. Some throttle with talk of too many tokens.
-_THROTTLED = r"(?i)rate.?limit|too many (?:requests|tokens)|please wait|throttl"
-_OUT_OF_CONTEXT = (
-    r"(?i)exceeds the context window|prompt is too long|prompt too long"
-    r"|input token count.{0,80}exceeds the maximum|maximum prompt length is"
-    r"|reduce the length of the messages|maximum context length"
-    r"|longer than the model's context length|exceeds the available context size"
-    r"|greater than the context length|context window exceeds limit|exceeded model token limit"
-    r"|token.{0,80}exceeds the limit of \d"
-)
 
 
 def http_failure(status: int, headers: Mapping[str, str], body: bytes, url: str) -> ModelError:
@@ -139,17 +131,19 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, url: str)
     quota = (name or status_name) if exit_kind is _Kind.QUOTA else None
     message = _advised(quota, error, _http_message(status, error.message, url))
     if not retryable:
-        return ModelError(message, code=code or status_name, exit_code=exit_code, status=status)
+        failure = ModelError(message, code=code or status_name, exit_code=exit_code, status=status)
+        return _explained(failure, error)
     wait_s = retry_after_s(headers, error.message)
     if wait_s is not None and wait_s > MAX_SERVER_DELAY_S:
         message = f"{message}; the server asks to wait {wait_s:.6g} s before the next try"
-    return StreamError(
+    failure = StreamError(
         message,
         code=code or status_name,
         exit_code=exit_code,
         status=status,
         retry_after_s=wait_s,
     )
+    return _explained(failure, error)
 
 
 def stream_failure(
@@ -179,9 +173,10 @@ def stream_failure(
     exit_code = _EXIT_CODES.get(kind, ExitCode.TURN_FAILED)
     if kind not in _RETRYABLE:
         text = _advised(code, error, error.message) or fallback
-        return ModelError(text, code=code, exit_code=exit_code, status=status)
+        failure = ModelError(text, code=code, exit_code=exit_code, status=status)
+        return _explained(failure, error)
     reason = "rate limit exceeded" if kind is _Kind.RATE_LIMIT else _DISCONNECTED
-    return StreamError(
+    failure = StreamError(
         f"{reason}: {error.message or fallback}",
         code=code or "server_error",
         exit_code=exit_code,
@@ -189,6 +184,7 @@ def stream_failure(
         retry_after_s=retry_after_s(headers or {}, error.message),
         started=True,
     )
+    return _explained(failure, error)
 
 
 def incomplete(reason: str) -> ModelError:
@@ -219,14 +215,19 @@ def _named(error: ServerError) -> tuple[str | None, _Kind | None]:
     """The name that decides what an error is, and what it is; twice None where no name is known."""
     names = [name for name in (error.code, error.type) if name in _KINDS]
     kinds = [_KINDS[name] for name in names]
-    if (
-        _Kind.QUOTA not in kinds
-        and re.search(_OUT_OF_CONTEXT, error.message)
-        and not re.search(_THROTTLED, error.message)
-    ):
+    if _Kind.QUOTA not in kinds and is_too_long(error.words):
         return "context_length_exceeded", _Kind.CONTEXT
     # `code` says more than `type` where both are known.
     return (names[0], kinds[0]) if names else (None, None)
+
+
+def _explained(failure: ModelError, error: ServerError) -> ModelError:
+    """The failure with what the words of the server say besides."""
+    failure.words = error.words
+    failure.limit_tokens = stated_limit(error.words)
+    is_guess = failure.status in _MAY_BE_TOO_LONG and not failure.is_too_long
+    failure.may_be_too_long = is_guess and may_be_too_long(error.words)
+    return failure
 
 
 def _by_status(status: int) -> tuple[str, _Kind]:

@@ -287,6 +287,22 @@ def test_the_next_one_must_have_room_for_the_conversation(place: Workplace) -> N
     assert wires.last["provider"] == "anthropic"
 
 
+def test_a_fallback_whose_window_nobody_knows_is_asked_if_the_words_say_what_fits_into_the_first(
+    place: Workplace,
+) -> None:
+    too_long = failure(400, "This model's maximum context length is 32768 tokens.")
+    long = {"cmd": "seq 1 20000", "max_output_tokens": 9000}
+    calls = [ev_created(), *ev_function_call("c1", "exec_command", long), ev_completed()]
+    summary = [ev_created(), *ev_message("the summary"), ev_completed()]
+    with AnyWire(place, check_prefix=False) as wires:
+        wires.servers["anthropic"].add(summary, DONE)
+        flags = {"model": UNKNOWN_MODEL, **to("anthropic")}
+        wires.prompt("chat", "go", calls, *[too_long] * 8, flags=flags)
+    assert wires.last["type"] == "turn.completed"
+    assert wires.last["provider"] == "anthropic"
+    assert len(wires.servers["chat"].requests) <= 8
+
+
 def test_a_smaller_fallback_compacts_before_it_is_asked_too_much(place: Workplace) -> None:
     catalogue = place.home / "models.json"
     models = [{"slug": "chat-b", "context_window": 20_000}]

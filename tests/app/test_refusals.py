@@ -26,12 +26,19 @@ def changed(message: str) -> Profile:
         "unknown field `tools`",
         "Unrecognized request argument supplied: tools",
         "Function calling is not supported for this model.",
+        "Function call is not supported for this model.",
+        "This model doesn't support tool use.",
     ],
 )
 def test_a_server_without_tools_is_recognised(message: str) -> None:
     assert changed(message) == Profile(tools="text")
     assert remedy(ModelError(message), Profile(), may_write_calls=False) is None
     assert remedy(ModelError(message), Profile(tools="text"), may_write_calls=True) is None
+
+
+def test_a_server_that_refuses_the_tools_and_their_choice_has_no_tools() -> None:
+    message = "ollama does not support parameters: ['tools', 'tool_choice'], for model=gemma"
+    assert changed(message) == Profile(tools="text")
 
 
 @pytest.mark.parametrize(

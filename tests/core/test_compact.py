@@ -176,6 +176,53 @@ def test_a_request_that_is_too_long_is_sent_again_compacted_once() -> None:
     assert len(model.inputs) == 4
 
 
+def perhaps_too_long() -> ModelError:
+    failure = ModelError("400: beyond the allowance of 9000 units", status=400)
+    failure.may_be_too_long = True
+    return failure
+
+
+async def long_output(_call: Any) -> str:
+    return "much more " * 1000
+
+
+MUCH = [[calls(f"c{n}"), completed()] for n in range(5)]
+"""Calls whose outputs are a large history, with `long_output`."""
+
+
+def test_a_large_request_that_may_be_too_long_is_sent_shorter_once() -> None:
+    failure = perhaps_too_long()
+    script = (*MUCH, [failure], [says("the note"), completed()])
+    model = ScriptedModel(*script, ONE_TURN, check_prefix=False)
+    events: list[Event] = []
+    session = make_session(model, tool=long_output, sink=events.append)
+    assert asyncio.run(session.run_turn("go")).error is None
+    assert texts(model.inputs[7]) == ["go", "note: the note"]
+    assert compactions(events)
+
+    model = ScriptedModel(*script, [failure], check_prefix=False)
+    session = make_session(model, tool=long_output)
+    assert asyncio.run(session.run_turn("go")).error is failure
+    assert len(model.inputs) == 8
+
+
+def test_a_small_request_that_may_be_too_long_fails_the_turn() -> None:
+    failure = perhaps_too_long()
+    model = ScriptedModel([calls("c1"), completed()], [failure])
+    assert asyncio.run(make_session(model).run_turn("go")).error is failure
+
+
+def test_a_server_that_refuses_the_request_for_a_summary_too_gets_a_shorter_history() -> None:
+    failure = perhaps_too_long()
+    model = ScriptedModel(
+        *(*MUCH, [failure], [failure], [failure]),
+        ONE_TURN,
+        check_prefix=False,
+    )
+    session = make_session(model, tool=long_output)
+    assert asyncio.run(session.run_turn("go")).last_message == "an answer"
+
+
 def test_a_short_history_that_is_called_too_long_fails_the_turn() -> None:
     model = ScriptedModel([calls("c1"), completed()], [TOO_LONG])
     assert asyncio.run(make_session(model).run_turn("go")).error is TOO_LONG

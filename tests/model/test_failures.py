@@ -223,6 +223,31 @@ def test_other_limits_are_not_taken_for_a_lack_of_room(message: str) -> None:
             30,
         ),
         ({"retry-after": "Fri, 20 Nov 2020 10:00:30 GMT"}, 0),
+        ({"retry-after": "1, 1"}, 1),
+        ({"retry-after": "1, 3"}, 3),
+        ({"retry-after": "2.5, soon"}, 2.5),
+        ({"retry-after": "-1, 0"}, 0),
+        ({"retry-after": '"4"'}, 4),
+        ({"retry-after": "3;"}, 3),
+        ({"retry-after": "5s"}, 5),
+        ({"retry-after": "2 seconds"}, 2),
+        ({"retry-after": "100000000000000000000"}, 1e20),
+        ({"retry-after-ms": "500, 700"}, 0.7),
+        (
+            {
+                "retry-after": "Fri, 20 Nov 2026 10:00:30 GMT, Fri, 20 Nov 2026 10:00:40 GMT",
+                "date": "Fri, 20 Nov 2026 10:00:00 GMT",
+            },
+            40,
+        ),
+        (
+            {
+                "retry-after": "50, Fri, 20 Nov 2026 10:00:30 GMT",
+                "date": "Fri, 20 Nov 2026 10:00:00 GMT",
+            },
+            50,
+        ),
+        ({"retry-after": ""}, 7),
         ({}, 7),
     ],
 )

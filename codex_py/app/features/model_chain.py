@@ -60,6 +60,8 @@ class _Link:
         self.settings: TurnSettings | None = None
         self.stripped: dict[EncodedItem, EncodedItem | None] = {}
         """Items that the server refuses as they are, and what is sent in their place."""
+        self.stated_window: int | None = None
+        """The tokens that the model takes, by the words with which it refused a request."""
 
 
 class ModelChain:
@@ -102,6 +104,8 @@ class ModelChain:
         """
         if self._is_remedied(error, prompt):
             return True
+        if error.limit_tokens is not None:
+            self._link.stated_window = error.limit_tokens
         if not another_may_answer(error) or (retries_left and not self._resting):
             return False
         for place in range(self._resting or self._place + 1, len(self._links)):
@@ -225,14 +229,27 @@ class ModelChain:
                 link.client = client.stream
         except CodexError as failure:
             return str(failure)
-        if error.is_too_long:
-            now = self._link.settings or self._thread.settings
-            if settings.context_window <= now.context_window:
-                return "its context window is not larger"
+        if error.is_too_long and self._is_no_larger(link):
+            return "its context window is not larger"
         takes_images = settings.abilities.images and not link.provider.profile.text_content_only
         if not takes_images and any(b'"input_image"' in item for item in prompt.input):
             return "it takes no images"
         return _too_small(self._adapted(prompt, link), settings)
+
+    def _is_no_larger(self, link: _Link) -> bool:
+        """True if a link's window is known not to be larger than that of the model in use. A guess excludes nothing."""
+        theirs, now = self._window(link), self._window(self._link)
+        return theirs is not None and now is not None and theirs <= now
+
+    def _window(self, link: _Link) -> int | None:
+        """All tokens of a link's window; None if nobody has told."""
+        if link.stated_window is not None:
+            return link.stated_window
+        config = self._setup.config
+        if link.model is None and config.model_context_window is not None:
+            return config.model_context_window
+        info = model_info(link.model or self._thread.settings.model, config.model_catalog_json)
+        return info.context_window if info.known else None
 
     def _adapted(self, prompt: Prompt, link: _Link) -> Prompt:
         """A request of the thread, for another model than its own."""

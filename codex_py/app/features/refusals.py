@@ -7,13 +7,8 @@ from typing import Final
 
 from codex_py.errors import ModelError
 from codex_py.model.profile import Profile
+from codex_py.model.wordings import means
 
-_NO_TOOLS: Final = (
-    r"(?i)not support (?:the use of )?(?:tool|function)|support tool use"
-    r"|\b(?:tools|tool use|tool calling|function calling)\b[^.]{0,40}\bnot (?:supported|enabled|available)"
-    r"|--enable-auto-tool-choice|tools param requires"
-    r"|(?:unknown|unrecognized|unsupported|unexpected)[a-z ]{0,40}:? ?['\"`]?tools\b"
-)
 _NO_NAMESPACES: Final = r"['\"`]namespace['\"`]|must be ['\"`]function['\"`]"
 """vLLM and OpenAI name the type of tool that they do not know, llama.cpp the one that it does."""
 _REFUSED: Final = (
@@ -43,19 +38,19 @@ def remedy(
     Args:
         may_write_calls: the request had tools, and calls may be written as text instead.
     """
-    message = str(error)
+    message = error.words or str(error)
     if profile.tool_namespaces and re.search(_NO_NAMESPACES, message):
         profile = replace(profile, tool_namespaces=False)
         return profile, "refuses tools in a namespace: they have flat names from now on"
+    if may_write_calls and profile.tools == "native" and means("no_tools", message):
+        profile = replace(profile, tools="text")
+        return profile, "refuses tools: calls are written as text from now on"
     if re.search(_REFUSED, message):
         for name, fields in _FIELDS.items():
             new = [field for field in fields if field not in profile.left_out]
             if new and _is_named(name, message):
                 profile = replace(profile, left_out=[*profile.left_out, *new])
                 return profile, f"refuses `{name}`, which is left out from now on"
-    if may_write_calls and profile.tools == "native" and re.search(_NO_TOOLS, message):
-        profile = replace(profile, tools="text")
-        return profile, "refuses tools: calls are written as text from now on"
     return None
 
 

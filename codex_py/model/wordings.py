@@ -1,0 +1,92 @@
+"""Tells by its words what a provider means by an error. `wordings.toml` lists the wordings; the general rule for a lack
+of room is here.
+"""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from codex_py.protocol.frozen import frozen
+
+Meaning: TypeAlias = Literal[
+    "too_long", "throttled", "other", "no_tools", "no_images", "bad_schema", "image"
+]
+"""See the head of `wordings.toml`."""
+
+_PATH = Path(__file__).with_name("wordings.toml")
+_MAX_WORDS = 10_000
+"""Characters that are looked at."""
+
+# The general rule for a lack of room that no wording of the table fits: it speaks of a size, and of what was sent.
+_SIZE = (
+    r"(?i)\btoo (?:long|large|big|many|much)\b|\bexceed|\blonger than\b|\blimit|\bmax(?:imum)?\b"
+    r"|\bat most\b|\bshorte[nr]\b|\breduce\b|\boverflow|\bover\b.{0,20}\bby\b"
+)
+_SENT = (
+    r"(?i)\b(?:tokens?|context|prompt|inputs?|length|messages?|conversation|history|window|sequence)\b"
+    r"|context_|_length\b|_tokens\b"
+)
+
+
+@frozen
+class Wording:
+    meaning: Meaning
+    provider: str
+    pattern: str
+    example: str
+
+
+@cache
+def wordings() -> Sequence[Wording]:
+    """The table, in its order."""
+    with _PATH.open("rb") as stream:
+        rows = tomllib.load(stream)["wording"]
+    return [Wording(**row) for row in rows]
+
+
+def means(meaning: Meaning, words: str) -> bool:
+    return _found(meaning, words) is not None
+
+
+def is_too_long(words: str) -> bool:
+    """True if the words say that the request has more tokens than the model takes."""
+    is_another = means("throttled", words) or means("other", words)
+    return means("too_long", words) and not is_another
+
+
+def may_be_too_long(words: str) -> bool:
+    """True if the words may say so. Some servers have no words at all for it."""
+    if any(means(meaning, words) for meaning in ("throttled", "other", "bad_schema", "image")):
+        return False
+    if not words.strip():
+        return True
+    text = words[:_MAX_WORDS]
+    return re.search(_SIZE, text) is not None and re.search(_SENT, text) is not None
+
+
+def stated_limit(words: str) -> int | None:
+    """How many tokens the model takes by the words of its provider, if they say that a request has more."""
+    if not is_too_long(words):
+        return None
+    limits: list[int] = []
+    for pattern in _patterns("too_long"):
+        found = pattern.search(words[:_MAX_WORDS])
+        limit = found.groupdict().get("limit") if found else None
+        if limit:
+            limits.append(int(limit.replace(",", "")))
+    return max(limits, default=None)
+
+
+def _found(meaning: Meaning, words: str) -> re.Match[str] | None:
+    text = words[:_MAX_WORDS]
+    matches = (pattern.search(text) for pattern in _patterns(meaning))
+    return next((match for match in matches if match), None)
+
+
+@cache
+def _patterns(meaning: Meaning) -> Sequence[re.Pattern[str]]:
+    assert meaning in get_args(Meaning)
+    return [re.compile(f"(?is){row.pattern}") for row in wordings() if row.meaning == meaning]
