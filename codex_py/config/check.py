@@ -24,6 +24,21 @@ _KEY_NAMES: Final = {"api_key", "apikey", "api_key_env", "key", "token", "secret
 """Other names for `env_key` of a provider."""
 _PROVIDER: Final = TABLES["model_providers.*"]
 _NOT_SHOWN: Final = ("secret", "variable")
+_PROTECTING_TABLES: Final = (
+    *("protection", "gates", "budget", "permissions"),
+    *("sandbox_workspace_write", "sandbox_limits"),
+)
+"""Tables in which an unknown key was most likely meant to protect something."""
+_PROTECTING_KEYS: Final = (
+    *_PROTECTING_TABLES,
+    *("approval_policy", "approvals_reviewer", "sandbox_mode", "default_permissions"),
+    *("allow_unenforced", "shell_environment_policy", "hooks", "forced_login_method"),
+)
+_LONGEST: Final = 30
+"""Characters of a misspelt key."""
+_MISSPELT: Final = 0.85
+"""How alike a key and a protecting one are if it is a misspelling: one letter of five is missing or added, or one of
+seven is another."""
 
 
 @frozen
@@ -71,6 +86,23 @@ def unused_keys(
             yield (*key, name)
         elif isinstance(known.kind, dict) and isinstance(value, dict):
             yield from unused_keys(cast("dict[str, Any]", value), known.kind, (*key, name))
+
+
+def may_protect(key: KeyPath) -> bool:
+    """True for an unknown key that someone may rely on: one of a table of protections, or a misspelt name of one."""
+    if key[0] in KEYS:
+        return key[0] in _PROTECTING_TABLES
+    # Comparing takes time in proportion to the square of a key's length, and a file may have thousands of keys.
+    is_short = len(key[0]) <= _LONGEST
+    return is_short and nearest(key[0], _PROTECTING_KEYS, alike=_MISSPELT) is not None
+
+
+def remedy(key: KeyPath) -> str | None:
+    """A clause that says what to do about an unknown key; None if nothing is known that is like it."""
+    if len(key) > 1 and key[-1] in KEYS and ".".join(key) not in _RENAMED:
+        return f"`{key[-1]}` belongs above the first [table] of the file"
+    similar = suggestion(key)
+    return None if similar is None else f"did you mean `{similar}`?"
 
 
 def suggestion(key: KeyPath) -> str | None:
@@ -209,7 +241,7 @@ def expected(kind: Kind) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value for a message, shortened."""
+    """A value for a message as TOML writes it, shortened."""
     match value:
         case dict():
             return "a table"
@@ -217,9 +249,14 @@ def shown(value: Any) -> str:
             return "an array"
         case bool():
             return f"`{str(value).lower()}`"
+        case str():
+            return f'`"{_shortened(value)}"`'
         case _:
-            text = str(cast("object", value))
-            return f"`{text if len(text) <= 40 else text[:39] + '…'}`"
+            return f"`{_shortened(str(cast('object', value)))}`"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 40 else text[:39] + "…"
 
 
 def escaped(text: str) -> str:

@@ -6,14 +6,25 @@ directory first), a profile, the user's file for this program alone (`$CODEX_HOM
 file, the system's, and the MCP servers of plugins. What the administrator requires stands above all: `requirements`.
 """
 
+import json
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
-from codex_py.config.check import KeyPath, dotted, lookup, member, problems, suggestion
+from codex_py.config.check import (
+    KeyPath,
+    Problem,
+    dotted,
+    lookup,
+    may_protect,
+    member,
+    problems,
+    remedy,
+)
 from codex_py.config.files import parse_toml, read_text
 from codex_py.config.lines import key_lines
 from codex_py.config.overrides import parse_overrides
@@ -181,6 +192,8 @@ class _Reader:
         self.warnings: list[str] = []
         self._user_home = user_home
         self._strict = strict
+        self._accepted: set[str] = set()
+        """The names in `allow_unenforced` of the layers so far, the strongest of which come first."""
 
     def file(self, name: str, path: Path) -> list[Layer]:
         """The layer of a file; nothing if there is no such file."""
@@ -199,14 +212,12 @@ class _Reader:
     ) -> Layer:
         layer = Layer(name, values, path, text)
         found = problems(values)
+        # A value of another type is one of the problems.
+        accepted = values.get("allow_unenforced")
+        if isinstance(accepted, list):
+            self._accepted.update(cast("list[str]", accepted))
         for problem in found:
-            # What an administrator misspelt would hold for nobody, and only users would read of it.
-            if self._strict or name == "managed" or not problem.unknown:
-                where = layer.where(problem.key)
-                text = f"Error loading config.toml: {where}: `{dotted(problem.key)}` {problem.text}"
-                if problem.unknown and (similar := suggestion(problem.key)):
-                    text += f"; did you mean `{similar}`?"
-                raise ConfigError(text)
+            self._require_acceptable(problem, layer)
         if found:
             # To look for what was meant takes time, and a project may have thousands.
             keys = ", ".join(_unknown(layer, problem.key) for problem in found[:_MAX_NAMED])
@@ -215,6 +226,25 @@ class _Reader:
             self.warnings.append(f"Ignored {count} in {layer.path or layer.name}: {keys}.")
         absolute = cast("dict[str, Any]", _absolute(values, KEYS, base, self._user_home))
         return Layer(name, absolute, path, text)
+
+    def _require_acceptable(self, problem: Problem, layer: Layer) -> None:
+        """Raises `ConfigError`, unless the problem is an unknown key that may be ignored with a warning."""
+        name = dotted(problem.key)
+        # What an administrator misspelt would hold for nobody, and only users would read of it.
+        is_strict = self._strict or layer.name == "managed"
+        is_protection = may_protect(problem.key) and name not in self._accepted
+        if problem.unknown and not is_strict and not is_protection:
+            return
+        text = f"Error loading config.toml: {layer.where(problem.key)}: `{name}` {problem.text}"
+        if problem.unknown:
+            hint = remedy(problem.key)
+            text += "" if hint is None else f"; {hint}"
+            if not is_strict:
+                words = shlex.quote(f"allow_unenforced=[{json.dumps(name)}]")
+                text += (
+                    f" A key that may protect is not ignored: to start without it, pass -c {words}"
+                )
+        raise ConfigError(text)
 
     def plugins(self, plugins: Sequence[Plugin], stronger: Sequence[Layer]) -> list[Layer]:
         """The layers of plugins: their MCP servers, but for those whose names are taken."""
@@ -242,8 +272,9 @@ def _unknown(layer: Layer, key: KeyPath) -> str:
     notes: list[str] = []
     if layer.path is not None:
         notes.append("line " + layer.where(key).rpartition(":")[2])
-    if similar := suggestion(key):
-        notes.append(f"did you mean `{similar}`?")
+    hint = remedy(key)
+    if hint is not None:
+        notes.append(hint)
     return f"`{dotted(key)}`" + (f" ({'; '.join(notes)})" if notes else "")
 
 

@@ -39,14 +39,14 @@ def test_each_kind_of_mistake_names_its_key_and_what_was_expected():
         Problem(("tool_output_token_limit",), "must be an integer of 0 or more, not `true`"),
         Problem(
             ("sandbox_mode",),
-            "must be one of `read-only`, `workspace-write`, `danger-full-access`, not `readonly`",
+            'must be one of `read-only`, `workspace-write`, `danger-full-access`, not `"readonly"`',
         ),
         Problem(("notify", "1"), "must be a string, not `2`"),
         Problem(("tools",), "must be a table, not `3`"),
         Problem(("mcp_servers", "s", "env", "A"), "must be a string"),
         Problem(
             ("approval_policy",),
-            "must be one of `untrusted`, `on-failure`, `on-request`, `never`, not `often`",
+            "must be one of `untrusted`, `on-failure`, `on-request`, `never`, not `\"often\"`",
         ),
         Problem(("tui", "notifications"), "must be a boolean or an array, not `2`"),
     ]
@@ -54,10 +54,10 @@ def test_each_kind_of_mistake_names_its_key_and_what_was_expected():
 
 def test_a_mistake_in_one_of_several_forms_is_told_precisely():
     assert problems({"approval_policy": {"granular": {"rules": "yes"}}}) == [
-        Problem(("approval_policy", "granular", "rules"), "must be a boolean, not `yes`")
+        Problem(("approval_policy", "granular", "rules"), 'must be a boolean, not `"yes"`')
     ]
     assert problems({"features": {"network_proxy": "boolean"}}) == [
-        Problem(("features", "network_proxy"), "must be a boolean or a table, not `boolean`")
+        Problem(("features", "network_proxy"), "must be a boolean or a table, not `\"boolean\"`")
     ]
 
 

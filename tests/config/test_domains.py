@@ -116,7 +116,7 @@ _CHOICE = 'default_permissions = "p"\npermissions.p.extends = ":workspace"\n'
     [
         _OPEN.replace("permissions.p.network", "features.network_proxy"),
         _CHOICE + _OPEN,
-        _CHOICE.replace("p", "q", 1).replace('"p"', '"q"').replace(".p.", ".q."),
+        _CHOICE.replace('"p"', '"q"').replace(".p.", ".q."),
     ],
 )
 def test_a_trusted_project_opens_no_host_in_the_list_of_its_user(

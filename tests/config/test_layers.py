@@ -108,6 +108,65 @@ def test_unknown_keys_are_ignored_with_a_hint(place: Place):
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "key", "meant"),
+    [
+        ('[protection]\nsecret = "deny"', 2, "protection.secret", "protection.secrets"),
+        ('[protections]\nsecrets = "deny"', 1, "protections", "protection"),
+        ("[protection]\ndney = ['a']", 2, "protection.dney", "protection.deny"),
+        ("[gates]\nverfy = ['false']", 2, "gates.verfy", "gates.verify"),
+        ("gates.forbid_paths = ['x']", 1, "gates.forbid_paths", "gates.forbid_path"),
+        ("[gate]\nverify = ['false']", 1, "gate", "gates"),
+        ("[budget]\nmax_cst = 1", 2, "budget.max_cst", "budget.max_cost"),
+        ("[budgets]\nmax_cost = 1", 1, "budgets", "budget"),
+        ('sandbox_mod = "read-only"', 1, "sandbox_mod", "sandbox_mode"),
+        ('sandbox-mode = "read-only"', 1, "sandbox-mode", "sandbox_mode"),
+        ('aproval_policy = "never"', 1, "aproval_policy", "approval_policy"),
+        (
+            "[sandbox_workspace_write]\nexclude_slash_temp = true",
+            *(2, "sandbox_workspace_write.exclude_slash_temp"),
+            "sandbox_workspace_write.exclude_slash_tmp",
+        ),
+        ("[permission.p]\nextends = 'x'", 1, "permission", "permissions"),
+    ],
+)
+def test_a_misspelt_protection_stops_the_start(
+    place: Place, text: str, line: int, key: str, meant: str
+):
+    path = place.user(f"{text}\n")
+    with pytest.raises(ConfigError) as raised:
+        place.load()
+    assert raised.value.exit_code == 78
+    assert str(raised.value) == (
+        f"Error loading config.toml: {path}:{line}: `{key}` is unknown; did you mean `{meant}`?"
+        " A key that may protect is not ignored: to start without it, pass -c"
+        f" 'allow_unenforced=[\"{key}\"]'"
+    )
+    config = place.load(overrides=[f'allow_unenforced=["{key}"]'])
+    assert any("Ignored" in warning and key in warning for warning in config.warnings)
+
+
+@pytest.mark.parametrize("text", ["modle = 'x'", "[sand]\nx = 1", "[gatesby]\nx = 1", "hosts = 1"])
+def test_other_unknown_keys_stop_nothing(place: Place, text: str):
+    place.user(f"{text}\n")
+    (warning,) = place.load().warnings
+    assert warning.startswith("Ignored")
+
+
+def test_a_key_below_a_table_that_belongs_above_it_is_told_so(place: Place):
+    path = place.user('[tools]\nweb_search = true\n\napproval_policy = "never"\n')
+    assert place.load().warnings == (
+        f"Ignored an unknown setting in {path}: `tools.approval_policy`"
+        " (line 4; `approval_policy` belongs above the first [table] of the file).",
+    )
+
+
+def test_thousands_of_unknown_keys_are_read_in_no_time(place: Place):
+    place.user("".join(f"{'k' * 9_000}{number} = 1\n" for number in range(300)))
+    (warning,) = place.load().warnings
+    assert warning.startswith("Ignored 300 unknown settings")
+
+
 def test_of_many_unknown_keys_the_first_are_named(place: Place):
     path = place.user("".join(f"zq{number}.b = 1\n" for number in range(25)))
     (warning,) = place.load().warnings
@@ -131,7 +190,7 @@ def test_mistakes_name_file_line_and_key(place: Place):
         place.load()
     assert str(raised.value) == (
         f"Error loading config.toml: {path}:3: `sandbox_workspace_write.network_access`"
-        " must be a boolean, not `yes`"
+        ' must be a boolean, not `"yes"`'
     )
     with pytest.raises(ConfigError, match=r"toml: -c: `model` must be a string, not `5`"):
         place.load(overrides=["model=5"])
