@@ -4,7 +4,6 @@ Source: the JSON-RPC 2.0 specification. Codex's app server leaves the member `js
 """
 
 import asyncio
-import json
 import re
 import sys
 import traceback
@@ -14,7 +13,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 
 from pydantic import ValidationError
 
-from codex_py.protocol.messages import decode_json
+from codex_py.protocol.messages import decode_json, encode_json
 from codex_py.streams.messages import MAX_MESSAGE_BYTES, LongLine, read_line, skip_line
 
 PARSE_ERROR: Final = -32700
@@ -220,8 +219,8 @@ class JsonRpc:
     def _send(self, message: dict[str, Any]) -> None:
         if self._writer.is_closing():
             return
-        text = json.dumps(self._envelope | message, ensure_ascii=False, separators=(",", ":"))
-        self._writer.write(text.encode(errors="replace") + b"\n")
+        # Many a reader refuses the whole message for a lone surrogate.
+        self._writer.write(encode_json(self._envelope | message) + b"\n")
         if self._unread > _MAX_UNREAD_BYTES:
             self._writer.transport.abort()
 

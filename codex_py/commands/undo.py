@@ -136,7 +136,7 @@ def _list(entries: Entries, *, as_json: bool) -> int:
 
 def _show(entries: Entries, number: int | None, *, as_json: bool) -> int:
     entry = entries.find(number)
-    diff = git_diff(patched_files(entry.changes), Path(entry.cwd))
+    diff = git_diff(patched_files(entry.changes), Path(entry.cwd), keeps_bytes=True)
     if as_json:
         return print_json({**_facts(entry, entries.undone), "diff": diff})
     return print_out(printable(diff))

@@ -37,6 +37,12 @@ def encode_json(value: object) -> bytes:
         return encode_json(replace_surrogates(value))
 
 
+def encode_json_with_bytes(value: object) -> bytes:
+    """As `encode_json`, but a lone surrogate stays one, as an escape of JSON: `surrogateescape` makes them of bytes."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="backslashreplace")
+
+
 def decode_json(text: bytes | str) -> Any:
     """The value of a JSON text. A lone surrogate, which JSON can spell and UTF-8 cannot, becomes U+FFFD.
 

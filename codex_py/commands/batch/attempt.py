@@ -93,7 +93,7 @@ def _record(result: ExecResult, tree: Worktree | None, folder: Path) -> dict[str
     patch, message = folder / "patch.diff", folder / "last_message.md"
     message.write_text(result.last_message or "", encoding="utf-8", errors="replace")
     if tree is None:
-        patch.write_text(result.diff or "", encoding="utf-8", errors="replace")
+        patch.write_text(result.diff or "", encoding="utf-8", errors="surrogateescape")
     else:
         # For `git apply`: with binary files, and without limits.
         with aside(tree.git.without_filters(tree.path), tree.path) as git:

@@ -35,7 +35,7 @@ from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import AbsentApprover
 from codex_py.protocol.event_data import event_data, plain_data
 from codex_py.protocol.mcp import Elicitor
-from codex_py.protocol.messages import encode_json
+from codex_py.protocol.messages import encode_json, encode_json_with_bytes
 from codex_py.protocol.plans import proposed_plan
 from codex_py.streams.standard import READER_LEFT, OutputStream
 from codex_py.streams.terminal import Style, printable, wants_color
@@ -265,7 +265,9 @@ class JsonLines:
         if isinstance(event, events.UsageReported) and self._usage:
             data = {"type": "usage", "usage": plain_data(event.total)}
         if data is not None:
-            line = encode_json({**data, **of_agent})
+            # Contents of files are in nothing but a diff.
+            encode = encode_json_with_bytes if "diff" in data else encode_json
+            line = encode({**data, **of_agent})
             for raw, escaped in _LINE_BREAKS:
                 line = line.replace(raw, escaped)
             self._stream.write(line + b"\n")

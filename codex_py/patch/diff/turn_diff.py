@@ -116,7 +116,10 @@ class NetChanges:
         return moves
 
     def diff(self, root: Path) -> str:
-        """In the manner of git, bounded; empty where everything is as it was."""
+        """In the manner of git, bounded; empty where everything is as it was.
+
+        Bytes that are not UTF-8 are lone surrogates, as `surrogateescape` has them.
+        """
         changed, moved = self._changed, self.moves
         destinations = set(moved.values())
         files: list[PatchedFile] = []
@@ -138,7 +141,7 @@ class NetChanges:
             )
             if (line := _not_shown(file.old, last.new)) is not None:
                 instead[Path(path)] = line
-        return git_diff(files, root, instead)
+        return git_diff(files, root, instead, keeps_bytes=True)
 
     def _held(self, data: bytes | None, same: "_Contents | None" = None) -> "_Contents":
         if data is None:

@@ -28,13 +28,17 @@ def git_diff(
     changes: Iterable[PatchedFile],
     root: Path | None = None,
     instead: Mapping[Path, str] | None = None,
+    *,
+    keeps_bytes: bool = False,
 ) -> str:
     """A diff of all changes, for people; `git apply` takes it too where nothing is left out.
 
     Paths are relative to `root` where they are below it. Binary and very large files get one line that
-    says so; bytes that are not UTF-8 show as U+FFFD.
+    says so.
 
     Args:
+        keeps_bytes: a byte that is not UTF-8 becomes a lone surrogate, as `surrogateescape` has it, so that the
+            diff can be applied. Else it becomes U+FFFD.
         instead: lines, by path, that stand for the contents of a file.
     """
     shown: list[str] = []
@@ -46,7 +50,10 @@ def git_diff(
         body = "Not shown: the diff is too long\n"
         if room > 0:
             told = None if instead is None else instead.get(part.path)
-            text = _shown_body(part, names) if told is None else told
+            text = told
+            if text is None:
+                errors = "surrogateescape" if keeps_bytes else "replace"
+                text = _shown_body(part, names).decode(errors=errors)
             if len(header) + len(text) <= room:
                 body = text
         if len(header) + len(body) > room:
@@ -114,20 +121,20 @@ def _header(change: PatchedFile, names: tuple[str, str]) -> bytes:
     return header
 
 
-def _shown_body(change: PatchedFile, names: tuple[str, str]) -> str:
+def _shown_body(change: PatchedFile, names: tuple[str, str]) -> bytes:
     old_data, new_data = change.old or b"", change.new or b""
     if old_data == new_data:
-        return ""
+        return b""
     if b"\0" in old_data or b"\0" in new_data:
-        return "Binary files differ\n"
+        return b"Binary files differ\n"
     if len(old_data) + len(new_data) > MAX_BYTES:
-        return f"Not shown: {len(old_data)} bytes become {len(new_data)}\n"
+        return f"Not shown: {len(old_data)} bytes become {len(new_data)}\n".encode()
     old, new = list(BytesIO(old_data)), list(BytesIO(new_data))
     head, tail = _common_ends(old, new)
     removed, added = len(old) - head - tail, len(new) - head - tail
     if max(removed, added) > _MAX_SHOWN_LINES:
-        return f"Not shown: {removed} lines from line {head + 1} become {added}\n"
-    return _body(change, names, _hunks(old, new, _CONTEXT)).decode(errors="replace")
+        return f"Not shown: {removed} lines from line {head + 1} become {added}\n".encode()
+    return _body(change, names, _hunks(old, new, _CONTEXT))
 
 
 def _body(change: PatchedFile, names: tuple[str, str], hunks: Iterable[bytes]) -> bytes:

@@ -67,7 +67,8 @@ class UndoPlan:
 
     @property
     def diff(self) -> str:
-        return git_diff(self.changes, Path(self.entry.cwd))
+        """Bytes that are not UTF-8 are lone surrogates, as `surrogateescape` has them."""
+        return git_diff(self.changes, Path(self.entry.cwd), keeps_bytes=True)
 
     def commit(self) -> Committed:
         """Write everything, or nothing. To be called once.
@@ -238,7 +239,8 @@ def _refusal(
     undone: Sequence[Entry], reason: str, files: Sequence[PatchedFile], *, is_plan: bool = True
 ) -> EditedSince:
     reason = f"{_names(undone)} {'were' if len(undone) > 1 else 'was'} not undone: {reason}"
-    return EditedSince(reason, git_diff(files, Path(undone[0].cwd)), is_plan=is_plan)
+    diff = git_diff(files, Path(undone[0].cwd), keeps_bytes=True)
+    return EditedSince(reason, diff, is_plan=is_plan)
 
 
 def _names(undone: Sequence[Entry]) -> str:
