@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from codex_py.config.toml_errors import explained
 from codex_py.errors import ConfigError
 from codex_py.filesystem.private import written_whole
 from codex_py.filesystem.reading import Refusal, read_whole
@@ -93,6 +94,7 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
         raise _too_deep(str(path)) from error
     except ValueError as error:
         message, line, column = _located(str(error), text)
+        message = explained(message, text, line, column)
         raise ConfigError(
             f"Error loading config.toml: {path}:{line}:{column}: {message}{_excerpt(text, line)}"
         ) from error
@@ -139,8 +141,6 @@ def _located(message: str, text: str) -> tuple[str, int, int]:
     found = _POSITION.match(message)
     if found is None:
         return message, 1, 1
-    if found[1] == "Illegal character '\\n'":
-        return "the quote is not closed on this line", int(found[2]), int(found[3])
     if found[2] is None:
         return found[1], text.count("\n") + 1, len(text) - text.rfind("\n")
     return found[1], int(found[2]), int(found[3])

@@ -30,17 +30,26 @@ def key_lines(text: str) -> Mapping[KeyPath, int]:
 
     Elements of arrays count as keys by their number, `("notify", "0")`.
     """
+    return _scanned(text).lines
+
+
+def open_table(text: str) -> KeyPath:
+    """The table that the next key of a TOML text would belong to."""
+    return _scanned(text).table
+
+
+def _scanned(text: str) -> "_Scanner":
     scanner = _Scanner()
     for found in _TOKEN.finditer(text):
         scanner.read(found[0])
-    return scanner.lines
+    return scanner
 
 
 class _Scanner:
     def __init__(self) -> None:
         self.lines: dict[KeyPath, int] = {}
+        self.table: KeyPath = ()
         self._line = 1
-        self._table: KeyPath = ()
         self._array_tables: dict[KeyPath, int] = {}
         """The number of the last element of each array of tables."""
         self._open: list[tuple[KeyPath, int]] = []
@@ -53,7 +62,7 @@ class _Scanner:
         """Of the value that is read."""
 
     def read(self, token: str) -> None:
-        around, number = self._open[-1] if self._open else (self._table, _NO_NUMBER)
+        around, number = self._open[-1] if self._open else (self.table, _NO_NUMBER)
         if number != _NO_NUMBER and token[0] not in ",]\n#":
             self._record(key := (*around, str(number)))
             self._key = key
@@ -95,7 +104,7 @@ class _Scanner:
             if table in self._array_tables:
                 table = (*table, str(self._array_tables[table]))
         self._record(table)
-        self._table, self._parts = table, []
+        self.table, self._parts = table, []
 
     def _record(self, key: KeyPath) -> None:
         for length in range(1, len(key) + 1):

@@ -46,7 +46,7 @@ def test_each_kind_of_mistake_names_its_key_and_what_was_expected():
         Problem(("mcp_servers", "s", "env", "A"), "must be a string"),
         Problem(
             ("approval_policy",),
-            "must be one of `untrusted`, `on-failure`, `on-request`, `never`, not `\"often\"`",
+            'must be one of `untrusted`, `on-failure`, `on-request`, `never`, not `"often"`',
         ),
         Problem(("tui", "notifications"), "must be a boolean or an array, not `2`"),
     ]
@@ -57,7 +57,7 @@ def test_a_mistake_in_one_of_several_forms_is_told_precisely():
         Problem(("approval_policy", "granular", "rules"), 'must be a boolean, not `"yes"`')
     ]
     assert problems({"features": {"network_proxy": "boolean"}}) == [
-        Problem(("features", "network_proxy"), "must be a boolean or a table, not `\"boolean\"`")
+        Problem(("features", "network_proxy"), 'must be a boolean or a table, not `"boolean"`')
     ]
 
 

@@ -1,0 +1,76 @@
+"""Explains the errors of `tomllib` in the words of someone who writes a configuration file."""
+
+import re
+from typing import Final
+
+from codex_py.config.check import KeyPath, dotted
+from codex_py.config.lines import key_lines, open_table
+from codex_py.config.schema import KEYS
+
+_BARE_VALUE: Final = re.compile(r"[A-Za-z~/$][^\s,\]}]*")
+"""The beginning of text without quotes."""
+_WORDS: Final = {"True": "true", "False": "false", "yes": "true", "no": "false", "None": None}
+"""Values of other languages, and those of TOML."""
+
+
+_CURLY_QUOTES: Final = ("\u201c", "\u201d", "\u2018", "\u2019", "\u00ab")
+
+
+def explained(message: str, text: str, line: int, column: int) -> str:
+    """The message of an error, in other words if a frequent mistake explains it.
+
+    Args:
+        message: as `tomllib` gives it, without the position.
+        line: where the error is found, counted from 1, as is `column`.
+    """
+    rows = text.split("\n")
+    row = rows[min(line, len(rows)) - 1]
+    if message == "Illegal character '\\n'":
+        return "the quote is not closed on this line"
+    if message == "Cannot overwrite a value" or message.startswith("Cannot declare"):
+        return _conflict("\n".join(rows[: line - 1]), row) or message
+    if message == "Invalid value":
+        return _unquoted(row[column - 1 :]) or message
+    if message in {"Invalid hex value", "Unescaped '\\' in a string"} and '"' in row:
+        return f"{message}: a `\\` in double quotes begins an escape; use single quotes"
+    return message
+
+
+def _unquoted(value: str) -> str | None:
+    found = _BARE_VALUE.match(value)
+    if value[:1] in _CURLY_QUOTES:
+        return 'quotes must be plain ones: "…"'
+    if found is None:
+        return None
+    word = found[0]
+    if word in _WORDS:
+        own = _WORDS[word]
+        return f"write `{own}`" if own else "TOML has no value for nothing: leave the key out"
+    # The text itself may be a secret.
+    return 'text needs quotes: "…"'
+
+
+def _conflict(before: str, row: str) -> str | None:
+    """Explain a key or table that cannot stand here, because of what the lines before it set."""
+    lines = key_lines(before)
+    is_header = row.lstrip().startswith("[")
+    parts = _parts(row)
+    key = parts if is_header else (*open_table(before), *parts)
+    for length in range(len(key), 0, -1):
+        first = lines.get(key[:length])
+        if first is None:
+            continue
+        name = dotted(key[:length])
+        if length == len(key):
+            return f"`{name}` stands twice, first in line {first}"
+        text = f"`{name}` has a value in line {first}, so it cannot be a table"
+        plural = f"{key[0]}s"
+        return f"{text}; did you mean `{plural}`?" if plural in KEYS else text
+    return None
+
+
+def _parts(row: str) -> KeyPath:
+    """The parts of the key or of the header on a line."""
+    header = row.strip().split("#")[0].rstrip()
+    name = header.strip("[] ") if header.startswith("[") else header.partition("=")[0]
+    return tuple(part.strip().strip("\"'") for part in name.strip().split("."))
