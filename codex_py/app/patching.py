@@ -16,7 +16,7 @@ from codex_py.filesystem.denials import denials_of
 from codex_py.patch.bundle import Bundle, bundle_key, read_bundle
 from codex_py.patch.diff.work_tree import work_tree_diff
 from codex_py.patch.envelope.shell import find_patch
-from codex_py.patch.git import Git, find_git
+from codex_py.patch.git import Git, find_git, for_tree, repository_git
 from codex_py.patch.unified.content import ThreeWay
 from codex_py.programs import Programs, programs_outside
 from codex_py.protocol.file_rules import NO_RULES, FileRules
@@ -97,11 +97,18 @@ def _patch_of(item: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
-    """A three-way merge with blobs from the repository around `cwd`. Raises a `CodexError` if git is not installed."""
+    """A three-way merge with blobs from the repository around `cwd`.
+
+    Raises a `CodexError` if git is not installed, or the repository belongs to something else.
+    """
     git = find_git(programs_outside(codex_home(environment), environment, cwd), environment)
+    top = project_root(cwd, (".git",))
+    of_repository = None if top is None else for_tree(git, top)
 
     def read_blob(name: str) -> bytes | None:
-        done = git.run(cwd, "cat-file", "blob", name)
+        if of_repository is None:
+            return None
+        done = of_repository.run(cwd, "cat-file", "blob", name)
         return done.stdout if done.returncode == 0 else None
 
     def merge(ours: bytes, base: bytes, theirs: bytes) -> tuple[bytes, bool]:
@@ -140,4 +147,4 @@ def repository_of(
     root = project_root(cwd, (".git",))
     if root is None:
         raise CodexError(f"{cwd} is not in a git repository", code="git")
-    return find_git(programs, environment), root
+    return repository_git(programs, environment, root), root

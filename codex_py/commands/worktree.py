@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Literal
 
 from codex_py.app.best_of.snapshot import sweep
-from codex_py.app.worktrees.worktree import Worktree, find_worktree, require_git
+from codex_py.app.worktrees.worktree import Worktree, find_worktree
 from codex_py.command_line.subcommand import command_config, command_parser, print_table, required
 from codex_py.config.paths import project_root, worktrees_folder
 from codex_py.errors import CodexError
 from codex_py.filesystem.private import locked
+from codex_py.patch.git import find_git
+from codex_py.programs import programs_outside
 from codex_py.protocol.frozen import frozen
 from codex_py.rollout.index import metas_with
 from codex_py.rollout.writer import ThreadLock
@@ -79,7 +81,8 @@ def _kept_worktrees(home: Path, environment: Mapping[str, str]) -> list[_Kept]:
         for folder in (cwd := Path(meta.cwd), *cwd.parents):
             sessions.setdefault(folder, []).append(meta.id)
     parent = worktrees_folder(home)
-    require_git(home, environment, parent)
+    # One sentence, and not one for each of them.
+    find_git(programs_outside(home, environment, parent), environment)
     found: list[_Kept] = []
     for name, path in _folders(parent):
         ids = tuple(dict.fromkeys(sessions.get(path, ())))

@@ -1,9 +1,13 @@
-"""git, started so that it runs nothing that a repository names.
+"""git, started so that it runs nothing that a repository names, and reads nothing that lies elsewhere.
 
 A repository is data here: whoever wrote its configuration and its hooks is not asked what to run. Text conversions
 cannot be turned off one by one, so only commands are run that use none. Commands that look at files of the work tree
 need a git `without_filters`: git reads a file again, through its filter, if it may have changed since it was checked
 out.
+
+Nor is it asked where its files are: `repository_git` names the work tree and the repository, so `core.worktree` and
+`core.bare` have no effect, and `filesystem.repository` says which repository that may be. Files that the configuration
+includes are still read as settings by git; nothing of what they say is shown, and the settings here win over them.
 https://git-scm.com/docs/git-config
 """
 
@@ -15,6 +19,12 @@ from io import BytesIO
 from pathlib import Path
 
 from codex_py.errors import CodexError
+from codex_py.filesystem.repository import (
+    ForeignRepository,
+    OwnRepository,
+    check_contents,
+    own_repository,
+)
 from codex_py.programs import ONLY_INSIDE, Programs
 
 _TIMEOUT_S = 60
@@ -24,6 +34,8 @@ _SETTINGS = (
     *("core.pager=cat", "core.editor=false", "core.askPass=", "core.sshCommand=false"),
     *("credential.helper=", "diff.external=", "commit.gpgSign=false", "core.attributesFile="),
     *("gc.auto=0", "maintenance.auto=false", "submodule.recurse=false", "checkout.workers=4"),
+    # It guards the commits of people; our copies are none.
+    "core.safecrlf=false",
 )
 """They win over those of every file."""
 
@@ -38,12 +50,27 @@ _VARIABLES = {
 }
 
 
+_PLACES = ("GIT_DIR", "GIT_WORK_TREE")
+_FOUND_NONE = 1
+"""The exit code of `git config` if there is no such setting."""
+_OF_REPOSITORY = frozenset({"local", "worktree"})
+"""Scopes of settings, as `git config --show-scope` prints them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Git:
     program: str
     variables: Mapping[str, str]
     is_shielded: bool = False
     """Ctrl-C in a terminal does not reach it: it tidies up, and takes no time."""
+    repository: OwnRepository | None = None
+    """The one that all commands work on; None for a git that is used outside of repositories."""
+
+    @property
+    def own_repository(self) -> OwnRepository:
+        """The `repository`, of which the caller knows that there is one."""
+        assert self.repository is not None
+        return self.repository
 
     def run(
         self, folder: Path, *words: str, stdin: bytes = b"", timeout_s: float = _TIMEOUT_S
@@ -84,16 +111,37 @@ class Git:
         return done.stdout
 
     def without_filters(self, tree: Path) -> "Git":
-        """A git for which the filters that are configured in a work tree do nothing."""
-        listed = self.run(tree, "config", "-z", "--name-only", "--get-regexp", r"^filter\.").stdout
-        names = {os.fsdecode(key).rpartition(".")[0] for key in listed.split(b"\0") if key}
+        """A git for the files of a work tree. The configured filters do nothing, and no list of ignored files is read
+        that the repository keeps elsewhere."""
+        asked = ("--show-scope", "--get-regexp", r"^(filter\.|core\.excludesfile$)")
+        done = self.run(tree, "config", "-z", *asked)
+        if done.returncode not in {0, _FOUND_NONE}:
+            reason = done.stderr.decode(errors="replace").strip()
+            raise CodexError(f"git config failed in {tree}: {reason}", code="git")
+        words = [os.fsdecode(word) for word in done.stdout.split(b"\0")]
+        listed = [
+            (scope, *setting.partition("\n")[::2])
+            for scope, setting in zip(words[::2], words[1::2], strict=False)
+        ]
+        names = {key.rpartition(".")[0] for _, key, _ in listed if key.startswith("filter.")}
         off = [("smudge", ""), ("clean", ""), ("process", ""), ("required", "false")]
         settings = [(f"{name}.{key}", value) for name in names for key, value in off]
+        lists = [(scope, value) for scope, key, value in listed if key == "core.excludesfile"]
+        if lists and not self._may_read(tree, *lists[-1]):
+            of_user = [value for scope, value in lists if scope not in _OF_REPOSITORY]
+            settings.append(("core.excludesFile", of_user[-1] if of_user else ""))
         # `-c` cannot set a name with `=` in it.
         variables = {"GIT_CONFIG_COUNT": str(len(settings))}
         for number, (key, value) in enumerate(settings):
             variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
         return replace(self, variables={**self.variables, **variables})
+
+    def _may_read(self, tree: Path, scope: str, path: str) -> bool:
+        """True unless a setting of the repository names a file elsewhere."""
+        if scope not in _OF_REPOSITORY:
+            return True
+        is_of_home = path.startswith("~")
+        return not is_of_home and self.repository is not None and self.repository.holds(tree / path)
 
 
 def batched_contents(printed: bytes) -> Iterator[bytes | None]:
@@ -104,8 +152,47 @@ def batched_contents(printed: bytes) -> Iterator[bytes | None]:
         yield stream.read(int(head[2]) + 1)[:-1] if len(head) == 3 else None
 
 
+def repository_git(programs: Programs, environment: Mapping[str, str], top: Path) -> Git:
+    """The git for a repository. `top`: of its work tree, absolute; it has a `.git`.
+
+    Raises:
+        CodexError: there is no git, or git would not touch the repository; or the repository is damaged, or leads
+            elsewhere.
+    """
+    return for_tree(find_git(programs, environment), top)
+
+
+def for_tree(git: Git, top: Path) -> Git:
+    """The same git for the repository of a work tree, also after its `.git` has changed. Raises as `repository_git`."""
+    try:
+        repository = own_repository(top)
+        check_contents(repository)
+        is_ours = _is_ours(repository)
+    except ForeignRepository as error:
+        raise CodexError(str(error), code="git") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CodexError(f"{top} is no git work tree: {reason}", code="git") from error
+    if not is_ours:
+        # With the variables below, git does not ask whose a repository is.
+        kept = {name: value for name, value in git.variables.items() if name not in _PLACES}
+        replace(git, variables=kept, repository=None).output(top, "rev-parse", "--git-dir")
+    variables = {
+        **git.variables,
+        "GIT_DIR": str(repository.folder),
+        "GIT_WORK_TREE": str(top),
+    }
+    return replace(git, variables=variables, repository=repository)
+
+
+def _is_ours(repository: OwnRepository) -> bool:
+    """True if the same user owns what git would look at. https://git-scm.com/docs/git-config#_safe_directory"""
+    places = (repository.top, repository.top / ".git", repository.folder)
+    return all(os.stat(place).st_uid == os.geteuid() for place in places)  # noqa: PTH116
+
+
 def find_git(programs: Programs, environment: Mapping[str, str]) -> Git:
-    """Raises a `CodexError`: there is no such git."""
+    """A git for use outside of repositories. Raises a `CodexError`: there is no such git."""
     try:
         program = programs.find("git", environment)
     except FileNotFoundError as error:

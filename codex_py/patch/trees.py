@@ -16,9 +16,7 @@ _SUBMODULE = 0o160000
 
 
 @contextmanager
-def aside(
-    git: Git, top: Path, *, keeps_objects: bool = False, within: Path | None = None
-) -> Generator[Git]:
+def aside(git: Git, *, keeps_objects: bool = False, within: Path | None = None) -> Generator[Git]:
     """A git with a copy of the index. Unless it `keeps_objects`, new ones are in a folder that goes at the end.
 
     That folder, and the index, are made `within` another one, or where temporary files are.
@@ -26,15 +24,15 @@ def aside(
     with TemporaryDirectory(prefix="codex-py-git.", dir=within) as folder:
         index, objects = Path(folder, "index"), Path(folder, "objects")
         objects.mkdir()
-        paths = git.output(top, "rev-parse", "--git-path", "index", "--git-path", "objects")
-        own_index, own_objects = (top / path for path in paths.splitlines())
+        own = git.own_repository
+        own_index = git.variables.get("GIT_INDEX_FILE", own.folder / "index")
         with suppress(FileNotFoundError):
             # With its time: git compares the contents of files that are not older.
             shutil.copy2(own_index, index)
         variables = {"GIT_INDEX_FILE": str(index)}
         if not keeps_objects:
             variables["GIT_OBJECT_DIRECTORY"] = str(objects)
-            variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(own_objects)
+            variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(own.common / "objects")
         yield replace(git, variables={**git.variables, **variables})
 
 

@@ -6,8 +6,9 @@ Starting `git` three times would cost more than everything else before the first
 import re
 from pathlib import Path
 
-from codex_py.filesystem.git import common_folder, find_dot_git, git_folder
+from codex_py.filesystem.git import find_dot_git
 from codex_py.filesystem.reading import read_start
+from codex_py.filesystem.repository import own_repository
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
@@ -26,32 +27,33 @@ def git_info(cwd: Path) -> dict[str, str]:
     """
     try:
         dot_git = find_dot_git(cwd)
-        return {} if dot_git is None else _read(git_folder(dot_git))
+        return {} if dot_git is None else _read(dot_git.parent)
     except (OSError, ValueError):
         return {}
 
 
-def _read(git_dir: Path) -> dict[str, str]:
-    common_dir = common_folder(git_dir)
+def _read(top: Path) -> dict[str, str]:
+    repository = own_repository(top)
+    git_dir, common_dir = repository.folder, repository.common
     info: dict[str, str] = {}
-    head = _text(git_dir / "HEAD").strip()
+    head = _text("HEAD", git_dir).strip()
     reference = head.removeprefix("ref:").strip()
     if reference == head:
         commit = head
     else:
-        commit = _text(common_dir / reference).strip() or _packed(common_dir, reference)
+        commit = _text(reference, common_dir).strip() or _packed(common_dir, reference)
         # In the reftable format, HEAD names this invalid branch.
         if reference != "refs/heads/.invalid":
             info["branch"] = reference.removeprefix("refs/heads/")
     if _COMMIT.fullmatch(commit):
         info["commit_hash"] = commit
-    if url := _origin(_text(common_dir / "config")):
+    if url := _origin(_text("config", common_dir)):
         info["repository_url"] = _USER_INFO.sub("", url)
     return info
 
 
 def _packed(common_dir: Path, reference: str) -> str:
-    packed = _bytes(common_dir / "packed-refs", _MAX_PACKED_BYTES)
+    packed = _bytes("packed-refs", common_dir, _MAX_PACKED_BYTES)
     before, found, _ = packed.partition(f" {reference}\n".encode())
     return before.rpartition(b"\n")[2].decode("utf-8", "replace") if found else ""
 
@@ -67,14 +69,17 @@ def _origin(config: str) -> str:
     return ""
 
 
-def _text(path: Path) -> str:
-    return _bytes(path, _MAX_BYTES).decode("utf-8", "replace")
+def _text(name: str, folder: Path) -> str:
+    return _bytes(name, folder, _MAX_BYTES).decode("utf-8", "replace")
 
 
-def _bytes(path: Path, max_bytes: int) -> bytes:
-    """What an ordinary file begins with, in whole lines where it is longer; nothing where there is none."""
+def _bytes(name: str, folder: Path, max_bytes: int) -> bytes:
+    """What an ordinary file in a folder begins with, in whole lines where it is longer; nothing where there is none."""
+    if name.startswith("/") or ".." in name.split("/"):
+        return b""
     try:
-        data, size = read_start(path, max_bytes)
+        # A link may lead to the files of another repository.
+        data, size = read_start(folder / name, max_bytes, root=folder)
     except (OSError, ValueError):
         return b""
     return data if size <= max_bytes else data[: data.rfind(b"\n") + 1]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from codex_py.app.worktrees.worktree import run_worktree
-from codex_py.patch.git import Git
+from codex_py.patch.git import Git, for_tree
 from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.program import Workplace, environment, run_codex_py
 from tests.support.server import ScriptedServer
@@ -316,7 +316,7 @@ def test_worktrees_of_a_repository_are_made_and_removed_one_at_a_time(
         encoding="utf-8",
     )
     program.chmod(0o755)
-    fake = Git(str(program), {"PATH": os.environ["PATH"]})
+    fake = for_tree(Git(str(program), {"PATH": os.environ["PATH"]}), place.cwd)
     with ThreadPoolExecutor(6) as pool:
         run = partial(run_worktree, fake, place.cwd)
         assert list(pool.map(run, ["add", "remove", "list"] * 2)) == [""] * 6

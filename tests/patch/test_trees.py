@@ -4,7 +4,7 @@ import os
 import random
 from pathlib import Path
 
-from codex_py.patch.git import Git, find_git
+from codex_py.patch.git import Git, repository_git
 from codex_py.patch.trees import aside, diff_between, work_tree
 from codex_py.patch.unified.plan import plan_unified
 from codex_py.programs import programs_outside
@@ -13,7 +13,7 @@ from tests.patch.trees import Node, Tree, commit_tree, entries, git, write_nodes
 
 def safe_git(root: Path) -> Git:
     programs = programs_outside(root / "home", os.environ, root)
-    return find_git(programs, os.environ).without_filters(root)
+    return repository_git(programs, os.environ, root).without_filters(root)
 
 
 def test_a_diff_of_all_changes_is_applied_in_both_directions(tmp_path: Path):
@@ -44,7 +44,7 @@ def test_a_diff_of_all_changes_is_applied_in_both_directions(tmp_path: Path):
         git(root, "config", setting, "always" if setting == "color.ui" else "true")
     git(root, "config", "diff.external", "false")
     safe = safe_git(root)
-    with aside(safe, root) as apart:
+    with aside(safe) as apart:
         before = work_tree(apart, root)
         for name in old:
             (root / name).unlink()

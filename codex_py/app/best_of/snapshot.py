@@ -84,7 +84,7 @@ def snapshot_of(root: Path, config: Config, environment: Mapping[str, str]) -> G
     Raises a `CodexError` if git is not installed, or fails, as it does while a merge has conflicts.
     """
     git, refuses = sweep(root, config.home, environment), denials_of(config.files).refuses
-    with aside(git.without_filters(root), root, keeps_objects=True) as copy:
+    with aside(git.without_filters(root), keeps_objects=True) as copy:
         tree = work_tree(copy, root, lambda name: refuses(root / name))
     taken = Snapshot(f"{process_name()}-{secrets.token_hex(3)}", git, root, tree)
     head = git.run(root, "rev-parse", "--verify", "-q", "HEAD^{commit}").stdout.decode().split()
@@ -103,7 +103,7 @@ def sweep(root: Path, home: Path, environment: Mapping[str, str]) -> Git:
             continue
         worktrees = run_worktree(git, root, "list", "--porcelain").splitlines()
         for path in [Path(line[9:]) for line in worktrees if line.startswith("worktree ")]:
-            if path.parent.name.startswith(f"{name}-"):
+            if path.parent.name.startswith(f"{name}-") and git.own_repository.has_tree(path):
                 for folder in (path.parent, store_path(home, path)):
                     shutil.rmtree(folder, ignore_errors=True)
                 # Twice: it is locked if a kill ended the making of it.

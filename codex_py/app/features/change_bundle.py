@@ -18,7 +18,7 @@ from codex_py.config.paths import project_root
 from codex_py.errors import UsageError
 from codex_py.filesystem.denials import denials_of
 from codex_py.patch.bundle import bundle_key, written_bundle
-from codex_py.patch.git import Git, find_git
+from codex_py.patch.git import Git, repository_git
 from codex_py.patch.trees import aside, diff_between, work_tree
 from codex_py.patch.undo.copies.changes import identity, open_for_writing
 from codex_py.programs import programs_outside
@@ -35,7 +35,8 @@ class ChangeBundle:
         if root is None:
             raise UsageError(f"--bundle: {cwd} is in no git repository")
         self._top: Path = root
-        self._git = find_git(programs_outside(home, setup.environment, root), setup.environment)
+        programs = programs_outside(home, setup.environment, root)
+        self._git = repository_git(programs, setup.environment, root)
         self._key = bundle_key(setup.environment)
         self._setup = setup
 
@@ -56,10 +57,9 @@ class ChangeBundle:
 
     def _begin(self, stack: ExitStack) -> tuple[Git, str, str]:
         # Where no command in a sandbox can change what is compared, unless nothing can be written there.
-        dot_git = Path(self._git.output(self._top, "rev-parse", "--absolute-git-dir"))
-        places = self._setup.config.home, dot_git
+        places = self._setup.config.home, self._git.own_repository.folder
         within = next((folder for folder in places if os.access(folder, os.W_OK)), None)
-        git = stack.enter_context(aside(self._git, self._top, within=within))
+        git = stack.enter_context(aside(self._git, within=within))
         head = git.run(self._top, "rev-parse", "--verify", "--quiet", "HEAD").stdout.decode()
         return git, head.strip(), self._tree(git)
 

@@ -8,7 +8,7 @@ from codex_py.config.config import Config
 from codex_py.errors import CodexError, UsageError
 from codex_py.filesystem.denials import denials_of
 from codex_py.patch.diff.writer import git_diff
-from codex_py.patch.git import Git, find_git
+from codex_py.patch.git import Git, repository_git
 from codex_py.patch.trees import aside, empty_tree, files_between, work_tree
 from codex_py.programs import programs_outside
 from codex_py.protocol.frozen import frozen
@@ -54,7 +54,7 @@ def change_to_review(
     def is_denied(name: str) -> bool:
         return denials.refuses(root / name)
 
-    with aside(git, root) as git:
+    with aside(git) as git:
         old, new, how = _ends(target, git, root, is_denied)
         files = files_between(git, root, old, new, is_denied)
     if not files:
@@ -81,7 +81,8 @@ def _repository(config: Config, environment: Mapping[str, str]) -> tuple[Git, Pa
     root = config.project_root
     if root is None or not config.inside_git:
         raise UsageError(f"review: {config.cwd} is in no git repository")
-    return find_git(programs_outside(config.home, environment, root), environment), root
+    programs = programs_outside(config.home, environment, root)
+    return repository_git(programs, environment, root), root
 
 
 def _ends(

@@ -8,13 +8,10 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 
-from codex_py.errors import CodexError
 from codex_py.filesystem.denials import denials_of
-from codex_py.filesystem.git import git_folder
-from codex_py.patch.git import Git
+from codex_py.patch.git import Git, for_tree
 from codex_py.patch.trees import aside, work_tree
 from codex_py.protocol.file_rules import FileRules
 
@@ -59,16 +56,7 @@ def copied_index(git: Git, top: Path, own: Git) -> AbstractContextManager[Git]:
     """A git whose index is a copy, in the folder of the worktree's git, `own`: git writes to an index when it only
     reads it."""
     within = Path(own.variables["GIT_DIR"])
-    return aside(git.without_filters(top), top, keeps_objects=True, within=within)
-
-
-def git_in(git: Git, path: Path) -> Git:
-    """A git for the work tree at `path`, even if its `.git` is changed later. Raises a `CodexError` if it has none."""
-    try:
-        folder = str(git_folder(path / ".git"))
-    except (OSError, ValueError) as error:
-        raise CodexError(f"{path} is no git worktree: {error}", code="git") from error
-    return replace(git, variables={**git.variables, "GIT_DIR": folder, "GIT_WORK_TREE": str(path)})
+    return aside(git.without_filters(top), keeps_objects=True, within=within)
 
 
 def unsaved_work(git: Git, path: Path, carried: Sequence[str] = ()) -> str:
@@ -78,7 +66,7 @@ def unsaved_work(git: Git, path: Path, carried: Sequence[str] = ()) -> str:
     A stash made there counts too, although it stays: nobody would look for it in the repository.
 
     Args:
-        git: the one for the tree, see `git_in`. HEAD is the commit that was checked out.
+        git: the one for the tree. HEAD is the commit that was checked out.
         carried: what `carry_over` returned.
 
     Raises:
@@ -119,7 +107,7 @@ def _unsaved(git: Git, path: Path, carried: Sequence[str], saved: Sequence[str])
         if folder not in submodules:
             return f"a repository of its own in {name}"
         submodules.remove(folder)
-        if inner := _unsaved(git_in(git, folder), folder, (), ("--remotes",)):
+        if inner := _unsaved(for_tree(git, folder), folder, (), ("--remotes",)):
             return f"{inner} in the submodule {name}"
     # git looks at no file in the folder of a submodule that is not checked out.
     return "changes" if any(each.is_dir() and any(each.iterdir()) for each in submodules) else ""

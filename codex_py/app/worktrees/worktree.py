@@ -11,13 +11,13 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from codex_py.app.worktrees.changes import carry_over, git_in, ignored_files, unsaved_work
+from codex_py.app.worktrees.changes import carry_over, ignored_files, unsaved_work
 from codex_py.config.config import Config
 from codex_py.config.paths import project_root, worktrees_folder
 from codex_py.errors import CodexError
 from codex_py.filesystem.git import main_work_tree, named_path
 from codex_py.filesystem.private import locked, make_private
-from codex_py.patch.git import Git, find_git
+from codex_py.patch.git import Git, for_tree, repository_git
 from codex_py.patch.undo.copies.store import store_path
 from codex_py.programs import programs_outside, record_project
 from codex_py.protocol.approval import SandboxPolicy
@@ -164,8 +164,7 @@ def run_worktree(git: Git, root: Path, *words: str) -> str:
     One at a time: it reads the entries of all worktrees, and fails if another one is just being written.
     """
     git = replace(git, is_shielded=True)
-    common = git.output(root, "rev-parse", "--git-common-dir")
-    with _locked(root / common):
+    with _locked(git.own_repository.common):
         return git.output(root, "worktree", *words)
 
 
@@ -243,7 +242,7 @@ def new_worktree(
     path = folder / (root.name or "root")
     try:
         run_worktree(git, root, "add", "--detach", "--no-checkout", str(path), commit)
-        tree = Worktree(path, path, root, commit, git_in(git, path), home)
+        tree = Worktree(path, path, root, commit, for_tree(git, path), home)
         tree.git.without_filters(path).output(path, "reset", "--hard", "--quiet")
         if with_changes:
             tree = replace(tree, carried=carry_over(git, root, tree.git, path, rules))
@@ -275,23 +274,21 @@ def find_worktree(folder: Path, home: Path, environment: Mapping[str, str]) -> W
     path = worktrees_folder(home).joinpath(*parts[:2])
     if len(parts) < 2 or (root := main_work_tree(path)) is None:
         return None
-    git = git_in(require_git(home, environment, path), path)
+    git = require_git(home, environment, path)
     commit = git.output(path, "rev-parse", "--verify", "HEAD")
     kept = git.output(path, "for-each-ref", "--count=1", "--contains", commit)
     return Worktree(path, folder, root, commit if kept else "", git, home)
 
 
-def require_git(home: Path, environment: Mapping[str, str], tree: Path) -> Git:
-    """The git for a tree. Raises a `CodexError` as `find_git` does."""
-    return find_git(programs_outside(home, environment, tree), environment)
+def require_git(home: Path, environment: Mapping[str, str], top: Path) -> Git:
+    """The git for a work tree. Raises a `CodexError` as `repository_git` does."""
+    return repository_git(programs_outside(home, environment, top), environment, top)
 
 
 def _unregister(git: Git, root: Path, path: Path) -> None:
     """Have git forget a worktree. Raises a `CodexError` if git fails."""
-    own = {"GIT_DIR", "GIT_WORK_TREE"}
-    git = replace(git, variables={k: v for k, v in git.variables.items() if k not in own})
     # Twice: it is locked if a kill ended the making of it.
-    run_worktree(git, root, "remove", "--force", "--force", str(path))
+    run_worktree(for_tree(git, root), root, "remove", "--force", "--force", str(path))
 
 
 def _new_folder(parent: Path, name: str) -> Path:

@@ -96,7 +96,7 @@ def _record(result: ExecResult, tree: Worktree | None, folder: Path) -> dict[str
         patch.write_text(result.diff or "", encoding="utf-8", errors="surrogateescape")
     else:
         # For `git apply`: with binary files, and without limits.
-        with aside(tree.git.without_filters(tree.path), tree.path) as git:
+        with aside(tree.git.without_filters(tree.path)) as git:
             diff = diff_between(git, tree.path, tree.commit, work_tree(git, tree.path))
         patch.write_bytes(diff)
         found |= {"base": tree.commit, "diff": diff[:_MAX_DIFF_BYTES].decode(errors="replace")}

@@ -105,7 +105,7 @@ def run_provenance(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if options.trailer and not options.commit:
         return _trailers_of_index(repository, environment, options.message)
     if options.work_tree:
-        with aside(git.without_filters(root), root) as repository.git:
+        with aside(git.without_filters(root)) as repository.git:
             tree = work_tree(repository.git, root, lambda name: repository.refuses(root / name))
             found = written_between(repository, [_head(repository)], tree)
         return _add_trace(root, *found, None)
@@ -158,7 +158,7 @@ def _trailers_of_index(
         # git gives hooks the index of `git commit FILE`.
         variables = {**git.variables, "GIT_INDEX_FILE": str(Path(index).absolute())}
         repository.git = replace(git, variables=variables)
-    with aside(repository.git, repository.root) as repository.git:
+    with aside(repository.git) as repository.git:
         tree = repository.git.output(repository.root, "write-tree")
         _, turns = written_between(repository, [_head(repository)], tree)
     if thread := environment.get("CODEX_THREAD_ID"):
@@ -174,7 +174,9 @@ def _trailers_of_index(
     try:
         text = read_whole(Path(message).absolute(), MAX_BYTES)
         # Not in the repository, whose configuration could name commands for trailers.
-        added = git.data(Path("/"), "interpret-trailers", *options, *words, stdin=text)
+        added = repository.plain_git.data(
+            Path("/"), "interpret-trailers", *options, *words, stdin=text
+        )
         Path(message).write_bytes(added)
     except OSError as error:
         raise CodexError(f"cannot change {message!r}: {error.strerror}") from error

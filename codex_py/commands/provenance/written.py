@@ -18,7 +18,7 @@ from codex_py.filesystem.reading import read_whole
 from codex_py.patch.files.change import Entry, State
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.git import batched_contents, find_git
+from codex_py.patch.git import batched_contents, find_git, for_tree
 from codex_py.patch.undo.entries import Entries
 from codex_py.programs import programs_outside
 from codex_py.protocol.frozen import frozen
@@ -62,11 +62,16 @@ class Repository:
             raise UsageError(f"{folder} is in no git repository")
         self.root, self.home = root, config.home
         self.refuses = denials_of(config.files).refuses
-        self.git = find_git(programs_outside(config.home, environment, root), environment)
+        programs = programs_outside(config.home, environment, root)
+        self.plain_git = find_git(programs, environment)
+        """For use outside of the repository."""
+        self.git = for_tree(self.plain_git, root)
         self.revision: str | None = None
         """The commit whose files are the current ones; None for the work tree."""
         listed = self.git.output(root, "worktree", "list", "--porcelain").splitlines()
-        trees = [line[9:] for line in listed if line.startswith("worktree ")]
+        named = [Path(line[9:]) for line in listed if line.startswith("worktree ")]
+        # A repository can name any folder, whose sessions are none of its business.
+        trees = [tree for tree in named if self.git.own_repository.has_tree(tree)]
         roots = {f"{os.path.realpath(path)}/" for path in (root, *trees)}
         # The innermost first.
         self._roots = sorted(roots, key=len, reverse=True)

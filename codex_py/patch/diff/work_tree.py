@@ -46,7 +46,7 @@ def work_tree_changes(
             raise CodexError(reason, code="too_many_files")
         return changed[name]
 
-    with aside(git.without_filters(root), root) as apart:
+    with aside(git.without_filters(root)) as apart:
         has_commit = apart.run(root, "rev-parse", "--verify", "-q", "HEAD").returncode == 0
         old = "HEAD" if has_commit else empty_tree(apart, root)
         files = files_between(apart, root, old, work_tree(apart, root, is_unread), is_unread)

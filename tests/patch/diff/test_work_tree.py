@@ -7,7 +7,7 @@ import pytest
 
 from codex_py.errors import CodexError
 from codex_py.patch.diff.work_tree import MAX_FILES, work_tree_changes
-from codex_py.patch.git import find_git
+from codex_py.patch.git import repository_git
 from codex_py.programs import programs_outside
 from tests.patch.trees import git, write
 
@@ -20,7 +20,9 @@ def commit(root: Path, *words: str) -> None:
 
 
 def changes(root: Path) -> tuple[dict[str, bytes | None], list[str]]:
-    safe = find_git(programs_outside(root / "home", os.environ, root), os.environ)
+    safe = repository_git(
+        programs_outside(root / "home", os.environ, root), os.environ, root
+    )
     files, unread = work_tree_changes(safe, root)
     return {str(file.path.relative_to(root)): file.new for file in files}, unread
 

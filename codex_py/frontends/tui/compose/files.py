@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.errors import CodexError
-from codex_py.patch.git import find_git
+from codex_py.filesystem.git import find_dot_git
+from codex_py.patch.git import repository_git
 from codex_py.programs import Programs
 
 _BLOCK: Final = 32 * 1024
@@ -83,8 +84,10 @@ class FileIndex:
         """The names that git lists, each followed by a NUL; None without git."""
         if not self._use_git:
             return None
+        if (dot_git := find_dot_git(self._cwd)) is None:
+            return None
         try:
-            git = find_git(self._programs, self._environment)
+            git = repository_git(self._programs, self._environment, dot_git.parent)
             done = git.run(self._cwd, "ls-files", "-co", "--exclude-standard", "-z")
         except CodexError:
             return None

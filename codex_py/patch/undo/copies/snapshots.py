@@ -23,6 +23,7 @@ from typing import Final
 
 from codex_py.filesystem.git import git_folder
 from codex_py.filesystem.reading import read_whole
+from codex_py.filesystem.repository import own_repository
 from codex_py.patch.files.modes import permissions_by_umask
 from codex_py.patch.undo.copies.folders import (
     MAX_LOOKED_AT,
@@ -160,7 +161,8 @@ class Snapshots:
     def branch(self) -> str:
         """The branch that is checked out, or the commit; empty if there is no repository."""
         with suppress(OSError, ValueError):
-            head = read_whole(git_folder(self.root / ".git") / "HEAD", _MAX_HEAD_BYTES)
+            folder = own_repository(self.root).folder
+            head = read_whole(folder / "HEAD", _MAX_HEAD_BYTES, root=folder)
             return os.fsdecode(head).strip().removeprefix("ref: refs/heads/")
         return ""
 

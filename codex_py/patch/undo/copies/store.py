@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.errors import CodexError
-from codex_py.filesystem.git import common_folder, git_folder
 from codex_py.filesystem.private import locked, make_private
 from codex_py.filesystem.reading import read_whole
+from codex_py.filesystem.repository import OwnRepository, check_contents, own_repository
 from codex_py.patch.blobs import blob_name
 from codex_py.patch.git import Git, batched_contents, find_git
 from codex_py.programs import programs_outside
@@ -163,7 +163,7 @@ class Store:
         # With a slash at its end, a folder would be ignored by a `.gitignore` of its own.
         stdin = b"".join(os.fsencode(f"./{name.rstrip('/')}") + b"\0" for name in names)
         with suppress(SnapshotError, OSError, ValueError):
-            index = git_folder(self._dot_git) / "index" if self._dot_git else self.path / "none"
+            index = self._repository().folder / "index" if self._dot_git else self.path / "none"
             # What is tracked is not ignored. `./` keeps a name from being a pattern.
             variables = {"GIT_INDEX_FILE": str(index), "GIT_LITERAL_PATHSPECS": "0"}
             words = ("check-ignore", "-z", "--stdin")
@@ -224,14 +224,22 @@ class Store:
         os.utime(path)
         return objects
 
+    def _repository(self) -> OwnRepository:
+        """The user's. Raises an `OSError` or a `ValueError` if there is none, or it is not that of the work tree."""
+        if self._dot_git is None:
+            raise ValueError("there is no repository")
+        return own_repository(self._dot_git.parent)
+
     def _of_user(self) -> tuple[str, bytes, bytes]:
         """From the user's repository: its folder of objects, a mark that changes if objects may be gone, and
         `info/exclude`."""
         excluded = b""
         try:
-            folder = common_folder(git_folder(self._dot_git or Path()))
+            repository = self._repository()
+            folder = repository.common
             with suppress(OSError):
-                excluded = read_whole(folder / "info" / "exclude", _MAX_SETTINGS_BYTES)
+                excluded = read_whole(folder / "info" / "exclude", _MAX_SETTINGS_BYTES, root=folder)
+            check_contents(repository)
             settings = read_whole(folder / "config", _MAX_SETTINGS_BYTES).lower()
             objects = Path(os.path.realpath(folder / "objects"))
             found = [path.stat() for path in (objects, objects / "pack")]
