@@ -41,6 +41,8 @@ from codex_py.version import __version__
 _DEFAULT: Final = DEFAULTS["model"]
 _WITHOUT_DEFAULT: Final = {*BUILT_IN_PROVIDERS} - {"openai", "azure", "openrouter"}
 """Providers that do not serve the default model."""
+_MISSPELT_PROVIDER: Final = 0.9
+"""How alike two names are if one is a misspelling of the other: `anthropc`, but not `mistralai`."""
 _WITHOUT_PATHS: Final = {*BUILT_IN_PROVIDERS} - {*LOCAL_PROVIDERS}
 """Providers none of whose models is called by a path."""
 
@@ -76,21 +78,29 @@ def _require_known_efforts(config: Config) -> None:
 
 
 def misspelt_provider(provider: Provider, model: str, known: Collection[str]) -> str | None:
-    """A sentence if `model` seems to be `provider/model`, but goes to OpenAI as it is, which has no such model.
+    """A sentence if `model` seems to be `provider/model`, but no such provider is known.
+
+    OpenAI has no model with a slash in its name. Another provider may have: `mistralai/…` is no misspelt `mistral/…`.
 
     Args:
         known: the ids of the user's own providers.
     """
     first, slash, rest = model.partition("/")
-    if not slash or provider.base_url != OPENAI_URL:
+    if not slash:
         return None
-    similar = nearest(first, {*BUILT_IN_PROVIDERS, *known})
+    is_openai = provider.base_url == OPENAI_URL
+    similar = nearest(
+        first, {*BUILT_IN_PROVIDERS, *known}, alike=0.6 if is_openai else _MISSPELT_PROVIDER
+    )
+    if similar in (None, first) and not is_openai:
+        return None
     hint = (
         f"did you mean `{similar}/{rest}`?"
         if similar
         else "`codex-py providers list` shows the providers."
     )
-    return f"OpenAI is asked for a model `{model}`, because it names no provider; {hint}"
+    asked = "OpenAI" if is_openai else f"the provider `{provider.id}`"
+    return f"{asked} is asked for a model `{model}`, because it names no provider; {hint}"
 
 
 def named_provider(config: Config, name: str, environment: Mapping[str, str]) -> Provider:

@@ -5,7 +5,7 @@ Part of the composition root.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from codex_py.app.features.plan_mode import planning_choices
 from codex_py.app.model import misspelt_provider
@@ -13,7 +13,7 @@ from codex_py.app.options import SessionSetup
 from codex_py.app.prices import price_of
 from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
-from codex_py.errors import ConfigError
+from codex_py.errors import ConfigError, nearest
 from codex_py.model.catalog import EFFORTS, ModelInfo, catalog_models, in_form_of_codex, model_info
 from codex_py.model.known_models import known_model, known_models
 from codex_py.model.providers import Provider, key_variable
@@ -28,6 +28,8 @@ _UNKNOWN_MODEL = (
     "Model metadata for `{}` not found. Defaulting to fallback metadata; this can degrade"
     " performance and cause issues. A window of {:,} tokens is assumed; `model_context_window` sets it."
 )
+_MISSPELT: Final = 0.9
+"""How alike a model's name and a known one are if it is a misspelling: `gpt5.5`, but not one with another number."""
 _COMPACT_AT_PERCENT = 90
 """Of the model's window, as in Codex. A configured limit applies only if it is lower."""
 
@@ -142,6 +144,13 @@ def configured_choices(config: Config, add_dirs: Sequence[Path]) -> Choices:
     )
 
 
+def _similar_model(provider: Provider, name: str) -> str:
+    """` Did you mean …?` for a known model of the provider, or an empty string."""
+    known = [model.slug for model in known_models() if model.provider == provider.id]
+    near = nearest(name, known, alike=_MISSPELT)
+    return f" Did you mean {near}?" if near else ""
+
+
 def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> TurnSettings:
     """The settings that follow from a user's choices. Warns of a model that the catalogue does not have, or that seems
     to name a provider."""
@@ -161,7 +170,7 @@ def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> 
     info = model_info(choices.model, config.model_catalog_json)
     window = config.model_context_window or info.context_window
     if not info.known:
-        setup.warn(_UNKNOWN_MODEL.format(info.slug, window))
+        setup.warn(_UNKNOWN_MODEL.format(info.slug, window) + _similar_model(provider, info.slug))
     is_known = (info.known or config.model_context_window) and not config.model_fallbacks
     effort = choices.reasoning_effort or info.default_reasoning_effort
     summary = choices.reasoning_summary or (None if info.known else "auto")

@@ -198,13 +198,17 @@ class Arguments:
     answers: Annotated[str | None, option("--answers")] = None
     plan: Annotated[bool, flag("--plan")] = False
 
-    verify: Annotated[Sequence[str], option("--verify", action="append")] = ()
+    verify: Annotated[Sequence[str], option("--verify", action="append", type=_pattern)] = ()
     verify_tries: Annotated[int | None, option("--verify-tries", type=_count)] = None
     verify_timeout: Annotated[str | None, option("--verify-timeout")] = None
     require_change: Annotated[bool, flag("--require-change")] = False
-    forbid_path: Annotated[Sequence[str], option("--forbid-path", action="append")] = ()
+    forbid_path: Annotated[
+        Sequence[str], option("--forbid-path", action="append", type=_pattern)
+    ] = ()
     max_diff_lines: Annotated[int | None, option("--max-diff-lines", type=_count)] = None
-    require_evidence: Annotated[Sequence[str], option("--require-evidence", action="append")] = ()
+    require_evidence: Annotated[
+        Sequence[str], option("--require-evidence", action="append", type=_pattern)
+    ] = ()
     fail_on: Annotated[
         Sequence[str],
         option("--fail-on", action="append", type=OneOf(*get_args(Failure), "p0", "p1", "p2")),

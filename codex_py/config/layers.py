@@ -73,6 +73,10 @@ class Layer:
     def sets(self, key: KeyPath) -> bool:
         return lookup(self.values, key) is not None
 
+    def error(self, message: str) -> ConfigError:
+        """An error in this layer: the exit code of options is that of a wrong command line."""
+        return OptionError(message) if self.name == "command line" else ConfigError(message)
+
     def where(self, key: KeyPath) -> str:
         """The place that sets a key: `/home/u/.codex/config.toml:3`, or the layer's name."""
         if self.path is None:
@@ -109,10 +113,16 @@ class Layers:
         return next(layer.where(key) for layer in self.layers if layer.sets(key))
 
     def located(self, error: ConfigError) -> ConfigError:
-        """The error with the place of its setting before the message, or of the table that lacks it."""
+        """The error with the place of its setting before the message, or of the table that lacks it.
+
+        It is an `OptionError` if an option sets the key.
+        """
         for key in (error.key, error.key[:2]):
-            if key and any(layer.sets(key) for layer in self.layers):
-                return ConfigError(f"{self.where(key)}: {error}")
+            if not key:
+                continue
+            layer = next((layer for layer in self.layers if layer.sets(key)), None)
+            if layer is not None:
+                return layer.error(f"{layer.where(key)}: {error}")
         return error
 
 
@@ -244,7 +254,7 @@ class _Reader:
                 text += (
                     f" A key that may protect is not ignored: to start without it, pass -c {words}"
                 )
-        raise ConfigError(text)
+        raise layer.error(text)
 
     def plugins(self, plugins: Sequence[Plugin], stronger: Sequence[Layer]) -> list[Layer]:
         """The layers of plugins: their MCP servers, but for those whose names are taken."""

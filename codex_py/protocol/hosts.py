@@ -122,4 +122,5 @@ def _refuse(host: str) -> str:
 
 
 def _refuse_pattern(text: str) -> str:
-    raise ValueError(f"unsupported domain pattern syntax: {text!r}")
+    hint = "write a host such as `pypi.org`, with `*.` or `**.` before it for those below it"
+    raise ValueError(f"unsupported domain pattern syntax: {text!r}; {hint}")

@@ -150,6 +150,43 @@ def test_a_misspelt_provider_is_told_before_openai_is_asked(
     assert sentence in [item.get("message") for item in outcome.items]
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("anthropc/claude-opus-5-5", "did you mean `anthropic/claude-opus-5-5`?"),
+        ("mistralai/devstral", None),
+        ("moonshotai/kimi-k3", None),
+        ("openai/gpt-5.5", None),
+        ("deepseek-ai/x", None),
+    ],
+)
+def test_a_gateway_may_have_publishers_that_are_named_like_providers(
+    place: Workplace, name: str, hint: str | None
+) -> None:
+    with ScriptedServer([[ev_created(), *ev_message("Done."), ev_completed()]]) as server:
+        place.configure(server)
+        outcome = place.rerun("-c", f"model={name}", "-c", "model_provider=mock", "go")
+    told = str([item.get("message") for item in outcome.items])
+    assert ("names no provider" in told) == (hint is not None)
+    assert hint is None or hint in told
+
+
+@pytest.mark.parametrize(
+    ("name", "similar"),
+    [("gpt5.5", "gpt-5.5"), ("gp-5.5", "gpt-5.5"), ("gqt-9.9", None), ("own-model", None)],
+)
+def test_a_misspelt_model_is_told_with_the_one_that_is_like_it(
+    place: Workplace, name: str, similar: str | None
+) -> None:
+    with ScriptedServer([[ev_created(), *ev_message("Done."), ev_completed()]]) as server:
+        env = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k"}
+        outcome = place.rerun("-m", name, "go", env=env)
+    told = str([item.get("message") for item in outcome.items])
+    assert f"Model metadata for `{name}` not found" in told
+    assert ("Did you mean" in told) == (similar is not None)
+    assert f"Did you mean {similar}?" in told or similar is None
+
+
 def test_a_name_with_a_slash_is_not_doubted_where_the_address_of_openai_is_set(
     place: Workplace,
 ) -> None:
@@ -193,3 +230,21 @@ def test_a_prompt_that_cannot_fit_is_refused_before_it_is_sent(place: Workplace)
             (("-m", "mystery"), 1_100_000),
         ]:
             assert place.run(server, *options, "-", stdin=b"x " * words).code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("-m", ""), "`model`: '' names no model"),
+        (("-m", "m/"), "`model`: 'm/' names no model"),
+        (("--allow-domain", "http://pypi.org/"), "write a host such as `pypi.org`"),
+        (("--allow-domain", "a b"), "unsupported domain pattern syntax"),
+        (("--verify-timeout", "soon"), "`gates.verify_timeout`"),
+    ],
+)
+def test_an_option_without_a_good_value_is_a_mistake_of_the_command_line(
+    place: Workplace, options: tuple[str, str], message: str
+) -> None:
+    outcome = place.rerun(*options, "go")
+    assert (outcome.code, outcome.events) == (2, [])
+    assert message in outcome.err
