@@ -1,6 +1,8 @@
 """The environment of the commands that the model runs."""
 
+import os
 import re
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase
@@ -46,6 +48,10 @@ _PLAIN_OUTPUT: Final = {
 _SHELLS: Final = {"bash", "dash", "ksh", "sh", "zsh"}
 _LOGIN: Final = (["-lc"], ["-cl"], ["-l", "-c"], ["--login", "-c"])
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_IN_QUOTES: Final = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n"})
+"""For a text between `$'` and `'`: on one line, as the lines of an `eval` are counted from the last line before it."""
+_MAX_ARGUMENT_BYTES: Final = 128 * 1024
+"""Linux starts no program with a longer argument."""
 
 
 def child_environment(
@@ -137,21 +143,47 @@ def hidden_names(
     return frozenset({*_secret(policy, secret_names), *excluded} - set(kept))
 
 
-def without_variables(argv: Sequence[str], names: Collection[str]) -> list[str]:
+def without_variables(argv: Sequence[str], names: Collection[str], setup: str = "") -> list[str]:
     """The command line, changed so that its script does not see these variables even if the profile sets them.
 
     Only a login shell with a script is changed. The script still runs in the same shell, with everything else that
-    the profile sets, its own `$0`, arguments and line numbers: an inner shell would lose the profile's functions,
-    and `eval` changes error messages.
+    the profile sets, its own `$0`, arguments and line numbers: an inner shell would lose the profile's functions.
+
+    Args:
+        setup: a command that runs before the script as well.
     """
     hidden = " ".join(sorted(name for name in names if _NAME.fullmatch(name)))
-    if hidden and argv and PurePath(argv[0]).name in _SHELLS:
+    # In braces, a trace that the profile turns on does not show it.
+    unset = f"{{ unset {hidden}; }} 2>/dev/null" if hidden else ""
+    first = "; ".join(filter(None, (unset, setup)))
+    if first and argv and PurePath(argv[0]).name in _SHELLS:
         for options in _LOGIN:
             at = len(options) + 1
             if len(argv) > at and list(argv[1:at]) == options:
-                # On the first line of the script, so that line numbers stay the same.
-                return [*argv[:at], f"unset {hidden} 2>/dev/null; {argv[at]}", *argv[at + 1 :]]
+                return [*argv[:at], _script_after(first, argv[at], argv[0]), *argv[at + 1 :]]
     return list(argv)
+
+
+def _script_after(first: str, script: str, shell: str) -> str:
+    """A script that does `first`, and then runs another script in the same shell.
+
+    Errors have the line numbers of `script`. No error shows `first`: bash quotes the line of a syntax error, but not
+    what is around an `eval`; the other shells quote nothing.
+    """
+    if not _is_bash(shell):
+        return f"{first}; {script}"
+    # The profile may have functions and aliases with the names of builtins.
+    line = f"{first}; \\builtin eval $'{script.translate(_IN_QUOTES)}'"
+    if len(line.encode(errors="replace")) < _MAX_ARGUMENT_BYTES:
+        return line
+    # Better a wrong number than no run.
+    return f"{first}\n{script}"
+
+
+def _is_bash(shell: str) -> bool:
+    if PurePath(shell).name == "sh":
+        return sys.platform == "darwin" or PurePath(os.path.realpath(shell)).name == "bash"
+    return PurePath(shell).name == "bash"
 
 
 def _secret(policy: ShellEnvironmentPolicy, secret_names: Collection[str]) -> set[str]:

@@ -114,7 +114,8 @@ def test_errors_have_the_line_numbers_of_the_script(place: Workplace) -> None:
     with calls(script, {"cmd": script, "shell": "bash", "login": False}) as server:
         ours, plain = outputs(place.run(server))
     assert "hello: command not found" in plain
-    assert ours == plain.replace("/bin/bash: line 3: hello: command not found", "hello")
+    expected = plain.replace("/bin/bash: line 3: hello: command not found", "hello")
+    assert ours == expected.replace(": -c: line", ": eval: line")
 
 
 @pytest.mark.parametrize(
@@ -309,3 +310,38 @@ def _answer_when_up(lifeline: Lifeline) -> ScriptedServer:
         return [*ev_message("done"), ev_completed()]
 
     return ScriptedServer([answer])
+
+
+WRONG = "echo a | | wc"
+
+
+@pytest.mark.parametrize("text", ["", "hello() { echo hello; }\n", "exit 0\n"])
+@pytest.mark.parametrize("mode", ["danger-full-access", "workspace-write"])
+def test_an_error_of_the_syntax_shows_the_models_script_alone(
+    place: Workplace, mode: str, text: str
+) -> None:
+    if text:
+        profile(place, text)
+    tools = [
+        ("exec_command", {"cmd": WRONG}),
+        ("exec_command", {"cmd": WRONG, "login": False}),
+        ("exec_command", {"cmd": WRONG, "shell": "sh"}),
+        ("shell_command", {"command": WRONG}),
+        ("shell", {"command": WRONG}),
+        ("shell", {"command": ["bash", "-lc", WRONG]}),
+        ("exec_command", {"cmd": "env | cut -d= -f1"}),
+    ]
+    turn = [
+        event
+        for at, (name, arguments) in enumerate(tools)
+        for event in ev_function_call(f"c{at}", name, arguments, index=at)
+    ]
+    done = [*ev_message("done"), ev_completed()]
+    with ScriptedServer([[*turn, ev_completed()], done, done]) as server:
+        outcome = place.run(server, "-s", mode, "--verify", WRONG, "--verify-tries", "1", "go")
+    # A profile that exits has each command succeed.
+    assert outcome.code == (0 if "exit" in text else 3), outcome
+    said = str([request.input for request in server.requests[1:]])
+    assert said.lower().count("syntax error") > (0 if "exit" in text else 6)
+    for word in ("unset", "_KEY", "CODEX_PY_SETUP", "builtin"):
+        assert word not in said

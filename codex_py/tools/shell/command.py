@@ -150,16 +150,17 @@ class CommandRunner:
         wait_s: float,
         snapshot: ShellSnapshot | None,
     ) -> Process:
-        run, tty = call, call.tty
+        tty = call.tty
+        # The profile is not read again.
+        setup = None if snapshot is None else ""
         if verdict.environment is not None:
             # A rule allowed it and nobody was asked: no terminal then, for the rule does not cover what is typed. Nor
             # does it cover functions of the profile, which would come before programs.
             context, tty = replace(context, environment=dict(verdict.environment)), False
         elif snapshot is not None:
-            run = replace(call, argv=(*call.argv[:2], snapshot.script(call.argv[2])))
+            setup = snapshot.command
             context = replace(context, environment=context.environment | snapshot.pieces)
-        sandboxed, login = verdict.sandboxed, snapshot is None
-        argv = self.orchestrator.argv(run, context, sandboxed=sandboxed, login=login)
+        argv = self.orchestrator.argv(call, context, sandboxed=verdict.sandboxed, setup=setup)
         process = self._start(call, argv, context, tty=tty)
         try:
             await process.wait(wait_s)

@@ -92,11 +92,15 @@ class Orchestrator:
         return verdict
 
     def argv(
-        self, call: CommandCall, context: ToolContext, *, sandboxed: bool, login: bool = True
+        self, call: CommandCall, context: ToolContext, *, sandboxed: bool, setup: str | None = None
     ) -> Sequence[str]:
-        """The argv to start; without `login`, `-lc` becomes `-c`. Raises a `ToolError` if no sandbox is available."""
-        argv = without_variables(call.argv, self.hidden)
-        if not login:
+        """The argv to start. Raises a `ToolError` if no sandbox is available.
+
+        Args:
+            setup: what a shell does in place of reading the profile, for a command with `-lc`; None: it reads that.
+        """
+        argv = without_variables(call.argv, self.hidden, setup or "")
+        if setup is not None:
             argv[1] = "-c"
         policy = context.sandbox_policy
         domains = policy.domains if policy.domains and policy.domains.is_required else None

@@ -24,7 +24,6 @@ _ZSH: Final = (".zshenv", ".zprofile", ".zshrc", ".zlogin")
 _OWN_FILES: Final = (".bash_profile", ".bash_login", ".profile", ".bashrc", *_ZSH)
 _SYSTEM_FILES: Final = ("profile", "profile.d", "bash.bashrc", "bashrc", *(n[1:] for n in _ZSH))
 _DECLARED: Final = re.compile(r"declare -(\S+) (\w+)")
-_BEFORE_READING: Final = re.compile("^shopt -s (extglob|expand_aliases)$", re.MULTILINE)
 # These print four parts: limits, options, definitions, and in bash variables. A profile may have functions with the
 # names of builtins, and options that would end this.
 _STATE_OF_BASH = r"""
@@ -61,17 +60,15 @@ class ShellSnapshot:
 
     @property
     def pieces(self) -> dict[str, str]:
-        """The variables that `script` needs."""
+        """The variables that `command` needs."""
         starts = range(0, len(self.setup), _PIECE)
         return {f"{_VARIABLE}_{at}": self.setup[at : at + _PIECE] for at in starts}
 
-    def script(self, script: str) -> str:
-        """What to run instead of a script for a login shell. Line numbers stay the same, unless options
-        or aliases have to be there when its first line is read."""
-        if not self.setup:
-            return script
-        end = "\n" if _BEFORE_READING.search(self.setup) else "; "
-        return f'eval "{"".join(f"${name}" for name in self.pieces)}"{end}{script}'
+    @property
+    def command(self) -> str:
+        """The command that restores the rest; empty if there is none."""
+        script = "".join(f"${name}" for name in self.pieces)
+        return f'eval "{script}"' if script else ""
 
 
 _Stamps: TypeAlias = Mapping[Path, "tuple[int, int, int] | None"]
@@ -180,7 +177,7 @@ class LoginShell:
         if not snapshot.setup:
             return snapshot
         environment = self.merge(exported, self.environment) | snapshot.pieces
-        tried = await self._run([self.path, "-c", snapshot.script(":")], environment)
+        tried = await self._run([self.path, "-c", snapshot.command], environment)
         return snapshot if tried == (0, "") else None
 
     def _setup(self, plain: Sequence[str], login: Sequence[str]) -> str:
