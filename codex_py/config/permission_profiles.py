@@ -181,11 +181,18 @@ def file_rules(
 def denial_rules(
     patterns: Iterable[str], key: tuple[str, ...], roots: Sequence[Path], user_home: Path
 ) -> FileRules:
-    """The rules that deny these paths and patterns. `key`: the setting, for errors."""
+    """The rules that deny these paths and patterns. `key`: the setting, for errors.
+
+    As in a `.gitignore`, one without a slash means a name at any depth. In a profile it does not: its keys are Codex's.
+    """
     found = FileRules()
     for pattern in patterns:
         _check(pattern, "deny", key, below=_is_relative(pattern))
         found = found.plus(_rule(pattern, "deny", roots, user_home))
+        for each in _either(pattern):
+            name = each.rstrip("/")
+            if _is_relative(name) and "/" not in name and name not in {"", ".", "**"}:
+                found = found.plus(_rule(f"**/{name}", "deny", roots, user_home))
     return found
 
 

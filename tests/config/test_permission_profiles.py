@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import ConfigError
+from codex_py.filesystem.denials import denials_of
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.file_rules import FileRules
 from tests.config.conftest import Place
@@ -119,6 +120,42 @@ def test_protection_denies_in_every_mode_and_adds_up(place: Place):
     assert {place.cwd / "a", place.home.parent / ".ssh"} == set(policy.files.denied)
     globs = {(Path("/b"), "*.c"), (place.cwd, "d/**"), (place.cwd, "**/.env*")}
     assert globs <= set(policy.files.globs)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "denied", "read"),
+    [
+        ("*.key", ["a.key", "s/a.key", "s/t/a.key", "s/.key"], ["a.keys", "key"]),
+        (".env", [".env", "s/.env", "s/t/.env", ".env/x"], [".env2", "s/x.env"]),
+        ("private", ["private", "private/x", "s/private", "s/t/private/x/y"], ["privates"]),
+        ("private/", ["private/x", "s/private/x"], ["s/privates/x"]),
+        ("*.{key,pem}", ["a.key", "s/a.pem"], ["a.crt"]),
+        ("{.env,s/t}", [".env", "x/.env", "s/t", "s/t/x"], ["x/s/t"]),
+        ("a[0-9]?", ["a12", "s/a12"], ["a1", "b12"]),
+        ("s/*.key", ["s/a.key"], ["a.key", "s/t/a.key", "x/s/a.key"]),
+        ("s/private", ["s/private", "s/private/x"], ["private", "x/s/private"]),
+        ("**/x", ["x", "s/x"], ["y"]),
+        ("~/.ssh", [], ["s/.ssh", ".ssh"]),
+    ],
+)
+def test_a_pattern_without_a_slash_means_a_name_at_any_depth(
+    place: Place, pattern: str, denied: list[str], read: list[str]
+):
+    place.user(f'protection.deny = ["{pattern}"]')
+    by_option = place.load(flags={"protection": {"deny": [pattern]}}).files
+    files = place.load().files
+    assert files == by_option
+    for name in denied:
+        assert denials_of(files).refuses(place.cwd / name), name
+    for name in read:
+        assert not denials_of(files).refuses(place.cwd / name), name
+
+
+def test_a_name_in_a_profile_is_a_path_as_in_codex(place: Place):
+    place.user(_CHILD + _BASE.replace('"private" = "deny"', '"deep" = "deny"'))
+    refuses = denials_of(place.load().files).refuses
+    assert refuses(place.cwd / "deep/x")
+    assert not refuses(place.cwd / "s/deep/x")
 
 
 @pytest.mark.parametrize(
