@@ -16,6 +16,7 @@ from codex_py.model.auth import Key
 from codex_py.model.error_body import plain_line
 from codex_py.model.failures import http_failure
 from codex_py.model.providers import Provider
+from codex_py.model.refused_tools import refused_tool
 from codex_py.protocol.addresses import shown_url
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.messages import estimated_tokens
@@ -88,10 +89,11 @@ class HttpModelClient:
 
     @asynccontextmanager
     async def stream(self, prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+        body = self._wire.body(prompt)
         request = self._http.build_request(
             "POST",
             self._url,
-            content=self._wire.body(prompt),
+            content=body,
             headers=[
                 *self._headers,
                 *((k.encode(), v.encode()) for k, v in prompt.headers.items()),
@@ -110,6 +112,9 @@ class HttpModelClient:
             events = self._events(response, prompt)
             async with aclosing(events):
                 yield events
+        except ModelError as error:
+            error.refused_tool = refused_tool(error.words, body)
+            raise
         finally:
             await response.aclose()
 

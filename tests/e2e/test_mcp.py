@@ -138,13 +138,13 @@ def test_a_tool_that_the_service_refuses_costs_no_other(place: Workplace) -> Non
         offered = [fails(request) for request in server.requests]
     assert (outcome.code, outcome.messages, outcome.err) == (0, ["done"], "")
     schema: dict[str, Any] = {"type": "object", "properties": {}}
-    described = '\nSchema of the parameters: {"type":"object"}'
+    described = '\nSchema of the parameters: {"type":"object","properties":{}}'
     plain = {**offered[0][0], "description": described}
     assert offered[0][0]["parameters"] == schema
     assert offered[1:] == [[plain], [plain], []]
     told = [item["message"] for item in outcome.items if item["type"] == "error"]
     assert [text.partition(", url: ")[0] for text in told] == [
-        f"The provider refuses the tool `mcp__fails__fails`, {remedy}: unexpected status 400 Bad "
+        f"provider mock refuses the tool `mcp__fails__fails`, {remedy}: unexpected status 400 Bad "
         "Request: Invalid schema for function 'mcp__fails__fails': no"
         for remedy in ("its schema is now part of its description", "it is left out")
     ]

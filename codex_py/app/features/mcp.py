@@ -4,12 +4,10 @@ Part of the composition root. It and all other MCP modules are imported only if 
 """
 
 import os
-import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +15,6 @@ from codex_py.app.mcp_login import session_auth
 from codex_py.app.options import SessionSetup
 from codex_py.app.user_programs import user_programs
 from codex_py.config.mcp import McpServerConfig
-from codex_py.errors import ModelError
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.settings import HttpTransport, ServerSettings, StdioTransport
@@ -25,7 +22,6 @@ from codex_py.process.guardian import Guardian
 from codex_py.process.piped import PipedProcess
 from codex_py.protocol.extension import Extension, Thread, ToolFinder
 from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
-from codex_py.protocol.tools import ToolSpec
 from codex_py.tools.mcp.catalogue import McpCatalogue
 from codex_py.tools.mcp.tool import mcp_tool_finder
 
@@ -153,41 +149,11 @@ class McpFeature(McpServers):
                 await wait(self.starting, self.settled())
             else:
                 await self.settled()
-            async with AsyncExitStack() as stack:
-                yield await self._open(model, prompt, catalogue, stack)
+            tools = (*prompt.tools, *catalogue.specs())
+            async with model(replace(prompt, tools=tools)) as events:
+                yield events
 
         return stream
-
-    async def _open(
-        self, model: ModelStream, prompt: Prompt, catalogue: McpCatalogue, stack: AsyncExitStack
-    ) -> AsyncIterator[ResponseEvent]:
-        """If the provider refuses a request because of a tool of a server, send it again without that tool."""
-        while True:
-            tools = (*prompt.tools, *catalogue.specs())
-            try:
-                return await stack.enter_async_context(model(replace(prompt, tools=tools)))
-            except ModelError as error:
-                name = _refused_tool(error, tools)
-                if name is None:
-                    raise
-                # The loop ends: a tool that is refused twice is left out.
-                remedy = catalogue.refuse(name)
-                self._setup.warn(f"The provider refuses the tool `{name}`, {remedy}: {error}")
-
-
-def _refused_tool(error: ModelError, tools: Sequence[ToolSpec]) -> str | None:
-    """The MCP tool because of which the provider refused a request: the error gives its name or index."""
-    if error.status not in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}:
-        return None
-    message = str(error)
-    named = re.findall(r"mcp__[a-zA-Z0-9_-]+", message)
-    named += [
-        tools[int(place)].name
-        for place in re.findall(r"tools[.\[](\d{1,5})", message)
-        if int(place) < len(tools)
-    ]
-    offered = {spec.name for spec in tools if spec.name.startswith("mcp__")}
-    return next((name for name in named if name in offered), None)
 
 
 def server_headers(

@@ -12,6 +12,7 @@ from typing import Any
 
 from codex_py.app.features.refusals import remedy
 from codex_py.app.features.text_tools import FormatStrikes
+from codex_py.app.features.tool_refusals import ToolRefusals
 from codex_py.app.model import configured_provider
 from codex_py.app.options import SessionSetup
 from codex_py.app.settings import turn_settings
@@ -60,6 +61,7 @@ class _Link:
         self.settings: TurnSettings | None = None
         self.stripped: dict[EncodedItem, EncodedItem | None] = {}
         """Items that the server refuses as they are, and what is sent in their place."""
+        self.tools = ToolRefusals()
         self.stated_window: int | None = None
         """The tokens that the model takes, by the words with which it refused a request."""
 
@@ -188,10 +190,14 @@ class ModelChain:
                 return False
             link.stripped |= new
             what = "refuses its earlier reasoning, which is left out"
+        elif change := link.tools.change_named(error, prompt.tools):
+            what = change
         elif found := remedy(error, link.provider.profile, may_write_calls=self._may_write(prompt)):
             profile, what = found
             link.provider = replace(link.provider, profile=profile)
             link.client = self._connect(link.provider).stream
+        elif change := link.tools.change_all(error, prompt.tools):
+            what = change
         else:
             return False
         self._thread.warn(f"provider {link.provider.id} {what}: {error}")
@@ -252,13 +258,15 @@ class ModelChain:
         return info.context_window if info.known else None
 
     def _adapted(self, prompt: Prompt, link: _Link) -> Prompt:
-        """A request of the thread, for another model than its own."""
+        """A request of the thread as the model of a link is sent it."""
         if link.stripped:
             items = [link.stripped.get(item, item) for item in prompt.input]
             prompt = replace(prompt, input=[item for item in items if item is not None])
-        settings = link.settings
-        if settings is None:
-            return prompt
+        if link.settings is not None:
+            prompt = self._for_another_model(prompt, link, link.settings)
+        return replace(prompt, tools=link.tools.offered(prompt.tools))
+
+    def _for_another_model(self, prompt: Prompt, link: _Link, settings: TurnSettings) -> Prompt:
         is_same = link.provider.id == self._links[0].provider.id
         most = settings.max_output_tokens
         if (own := prompt.max_output_tokens) and own != self._thread.settings.max_output_tokens:

@@ -10,21 +10,19 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final
 
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.tools import ServerTool
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import RESOURCE_TOOLS, FunctionSpec
+from codex_py.tools.mcp.schema import repaired_parameters
 from codex_py.tools.offered import TOOL_SEARCH, own_spec
 
 MAX_OFFERED: Final = 100
 MAX_OFFERED_BYTES: Final = 256 * 1024
 MAX_DESCRIPTION_CHARS: Final = 8_000
 MAX_SCHEMA_BYTES: Final = 64 * 1024
-
-_Refused: TypeAlias = Literal["schema", "tool"]
-"""The part of a tool that the provider refused."""
 
 _WORD = re.compile(r"[^\W_]+")
 _NAME_WEIGHT = 3
@@ -38,7 +36,6 @@ class McpCatalogue:
     def __init__(self, servers: McpServers) -> None:
         self._servers = servers
         self._found: dict[str, None] = {}
-        self._refused: dict[str, _Refused] = {}
         self._known: object = None
         self._all: tuple[FunctionSpec, ...] | None = ()
         self._index: _Index | None = None
@@ -52,13 +49,6 @@ class McpCatalogue:
         found = self._specs({name: tools[name][1] for name in self._found if name in tools})
         return (*map(own_spec, (*RESOURCE_TOOLS, TOOL_SEARCH)), *found)
 
-    def refuse(self, name: str) -> str:
-        """Offer a tool that the provider refused in another way. Returns the change, as a clause for the user."""
-        is_new = name not in self._refused
-        self._refused[name] = "schema" if is_new else "tool"
-        self._known = None
-        return "its schema is now part of its description" if is_new else "it is left out"
-
     def search(self, query: str, limit: int) -> list[FunctionSpec]:
         """The tools that match best, the best first; they are offered from now on."""
         self._refresh()
@@ -70,11 +60,7 @@ class McpCatalogue:
         return [server_tool_spec(name, tools[name][1]) for name in names]
 
     def _specs(self, tools: Mapping[str, ServerTool]) -> tuple[FunctionSpec, ...]:
-        return tuple(
-            server_tool_spec(name, tool, is_schema_text=name in self._refused)
-            for name, tool in tools.items()
-            if self._refused.get(name) != "tool"
-        )
+        return tuple(server_tool_spec(name, tool) for name, tool in tools.items())
 
     def _refresh(self) -> None:
         tools = self._servers.tools()
@@ -87,27 +73,17 @@ class McpCatalogue:
                 self._all = specs
 
 
-def server_tool_spec(name: str, tool: ServerTool, *, is_schema_text: bool = False) -> FunctionSpec:
-    """The function of one tool. Its schema is the server's own, unless that is longer than 64 KB.
-
-    Args:
-        is_schema_text: put the schema into the description, for a provider that does not accept it.
-    """
+def server_tool_spec(name: str, tool: ServerTool) -> FunctionSpec:
+    """The function of one tool. Its schema is the server's own, repaired, unless that is longer than 64 KB."""
     description = tool.description
     if len(description) > MAX_DESCRIPTION_CHARS:
         missing = len(description) - MAX_DESCRIPTION_CHARS
         description = f"{description[:MAX_DESCRIPTION_CHARS]}… [{missing} more characters left out]"
-    schema: dict[str, Any] = dict(tool.input_schema)
+    schema = dict(tool.input_schema)
     if len(encode_json(schema)) > MAX_SCHEMA_BYTES:
-        schema = {"type": "object"}
+        schema = {}
         description += "\n[The schema of the parameters is too long and was left out.]"
-    elif is_schema_text:
-        description += f"\nSchema of the parameters: {encode_json(schema).decode()}"
-        schema = {"type": "object"}
-    # Providers refuse a function whose schema lacks these; servers may leave them out.
-    schema = {"type": "object", **schema}
-    schema.setdefault("properties", {})
-    return FunctionSpec(name, description, schema)
+    return FunctionSpec(name, description, repaired_parameters(schema))
 
 
 class _Index:

@@ -1,0 +1,111 @@
+"""Finds the tool that a server does not accept, by its name or by its place in the request that was sent."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from codex_py.protocol.json_fields import JsonObject, as_object, json_or, objects, text_field
+
+_MAX_WORDS = 10_000
+_STEP = r"(?:\[|\]?\.|/|\]\[|['\"]?[,:]? ?['\"]?|\s?->\s?)"
+"""What stands between the parts of a path: `tools[3]`, `tools.3`, `tools/3`, `'tools', 3`, `tools -> 3`."""
+_OUTER = rf"\btools{_STEP}(\d{{1,5}})\b"
+_INNER = rf"(?:\])?{_STEP}(?:tools|functions|function_?declarations){_STEP}(\d{{1,5}})\b"
+_PLACE = rf"(?i){_OUTER}(?P<member>\.member\b)?(?:{_INNER})?"
+_FUNCTION_PLACE = rf"(?i)\b(?:functions|function_?declarations){_STEP}(\d{{1,5}})\b"
+_COUNTED = (
+    r"(?i)\b(?:tool|function)(?: (?:definition|declaration|schema))?s?"
+    r" (?:at )?(?:index|position|number|no\.|#) ?#?(\d{1,5})\b"
+)
+
+
+class SentTools:
+    """The tools of a request, in the order in which its server got them."""
+
+    def __init__(self, body: bytes) -> None:
+        entries = objects(as_object(json_or(body, None)).get("tools"))
+        self._entries = [_names(entry) for entry in entries]
+        self.names = [name for names in self._entries for name in names]
+        self._functions = [
+            name
+            for entry, names in zip(entries, self._entries, strict=True)
+            for name in names
+            if _is_function(entry)
+        ]
+
+    def at(self, place: int, inner: int | None = None) -> str | None:
+        """The tool at a place of the list; `inner`: at a place of the namespace there. None if there is no single
+        one."""
+        names = self._entries[place] if 0 <= place < len(self._entries) else []
+        if inner is not None and len(names) > 1:
+            return _item(names, inner)
+        return names[0] if len(names) == 1 else None
+
+    def function_at(self, place: int) -> str | None:
+        """The tool at a place of the list of all functions: Gemini has them all in one entry of its own list."""
+        return _item(self._functions, place)
+
+
+def refused_tool(words: str, body: bytes) -> str | None:
+    """The name of the tool because of which a request was refused.
+
+    Args:
+        words: of the server.
+        body: of the request.
+    """
+    words = words[:_MAX_WORDS]
+    if re.search(r"(?i)tool|function|mcp__", words) is None:
+        return None
+    sent = SentTools(body)
+    return next(_candidates(words, sent), None)
+
+
+def _candidates(words: str, sent: SentTools) -> Iterator[str]:
+    """The tools that the words name, the clearest first."""
+    yield from _named(words, sent.names, r"\b(?:function|tool)s?(?:[ _]?name)?\b\W{0,4}")
+    yield from _named(words, [name for name in sent.names if "__" in name], "")
+    yield from _placed(words, sent)
+    yield from _named(words, sent.names, r"['\"`]")
+
+
+def _named(words: str, names: Sequence[str], before: str) -> Iterator[str]:
+    """The names that stand in the words as whole words with `before` in front of them, in the order of the words."""
+    found: list[tuple[int, str]] = []
+    for name in names:
+        pattern = rf"(?i:{before})(?<![\w-]){re.escape(name)}(?![\w-])"
+        if match := re.search(pattern, words):
+            found.append((match.start(), name))
+    return (name for _, name in sorted(found))
+
+
+def _placed(words: str, sent: SentTools) -> Iterator[str]:
+    for match in re.finditer(_PLACE, words):
+        place = int(match[1])
+        inner = None if match[3] is None else int(match[3])
+        if match["member"]:
+            # AWS counts from 1 where it says so.
+            place -= 1
+        is_flat = inner is not None and "declaration" in match[0].lower()
+        found = sent.function_at(inner) if is_flat and inner is not None else sent.at(place, inner)
+        if found is not None:
+            yield found
+    for pattern in (_FUNCTION_PLACE, _COUNTED):
+        for match in re.finditer(pattern, words):
+            if (found := sent.function_at(int(match[1]))) is not None:
+                yield found
+
+
+def _names(entry: JsonObject) -> list[str]:
+    """The names of the tools in an entry of a request's list: several if it is a namespace."""
+    if inner := objects(entry.get("tools")):
+        return [name for each in inner for name in _names(each)]
+    function = as_object(entry.get("function"))
+    name = text_field(entry, "name") or text_field(function, "name") or text_field(entry, "type")
+    return [name] if name else []
+
+
+def _is_function(entry: JsonObject) -> bool:
+    return entry.get("type", "function") in {"function", "namespace", "custom"}
+
+
+def _item(values: Sequence[str], place: int) -> str | None:
+    return values[place] if 0 <= place < len(values) else None

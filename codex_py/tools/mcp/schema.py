@@ -1,0 +1,134 @@
+"""Repairs the usual mistakes in the schemas of tools that others wrote. LIGHT.
+
+Specification: https://json-schema.org/draft/2020-12. A valid schema keeps its meaning: all that is added to one is
+`items` for an array without, which allows everything, because most providers ask for it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from codex_py.protocol.json_fields import JsonObject
+
+_MAPS: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+"""Keywords whose value has a schema for each name."""
+_LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
+_SINGLE: Final = (
+    *("items", "additionalProperties", "additionalItems", "unevaluatedItems"),
+    *("unevaluatedProperties", "contains", "propertyNames", "not", "if", "then", "else"),
+)
+_MAY_BE_NULL: Final = frozenset({"const", "default", "example"})
+_TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+_OTHER_NAMES: Final[Mapping[str, str]] = {
+    "str": "string",
+    "text": "string",
+    "int": "integer",
+    "long": "integer",
+    "bool": "boolean",
+    "float": "number",
+    "double": "number",
+    "list": "array",
+    "tuple": "array",
+    "dict": "object",
+}
+"""Types as programming languages call them."""
+_MAX_DEPTH: Final = 50
+
+
+def repaired_parameters(schema: Mapping[str, Any]) -> JsonObject:
+    """The schema of a tool's arguments, which are always an object."""
+    repaired = _repaired(dict(schema), 0)
+    # Providers refuse a function whose schema lacks these; servers may leave them out.
+    if repaired.get("type") != "object":
+        repaired.pop("type", None)
+    repaired = {"type": "object", **repaired}
+    repaired.setdefault("properties", {})
+    return repaired
+
+
+def _repaired(schema: JsonObject, depth: int) -> JsonObject:
+    fields = {k: v for k, v in schema.items() if v is not None or k in _MAY_BE_NULL}
+    _repair_type(fields)
+    _repair_lists_of_names(fields)
+    if depth == _MAX_DEPTH:
+        return fields
+    for name in _MAPS:
+        if name in fields:
+            fields[name] = _map(fields[name], depth)
+    for name in _LISTS:
+        if name in fields:
+            fields[name] = _list(fields[name], depth)
+            if not fields[name]:
+                del fields[name]
+    for name in _SINGLE:
+        if name in fields:
+            fields[name] = _single(fields[name], depth)
+    if _is_array(fields.get("type")) and "items" not in fields and "prefixItems" not in fields:
+        fields["items"] = {}
+    if schema.get("properties", ...) is None:
+        fields["properties"] = {}
+    return fields
+
+
+def _repair_type(fields: JsonObject) -> None:
+    kind = fields.get("type")
+    if isinstance(kind, str):
+        known = _known_type(kind)
+    elif isinstance(kind, list):
+        kinds = cast("list[object]", kind)
+        known = list(filter(None, (_known_type(each) for each in kinds)))
+    else:
+        known = None
+    if known:
+        fields["type"] = known
+    else:
+        fields.pop("type", None)
+
+
+def _known_type(kind: object) -> str | None:
+    if not isinstance(kind, str):
+        return None
+    plain = kind if kind in _TYPES else kind.lower()
+    name = _OTHER_NAMES.get(plain, plain)
+    return name if name in _TYPES else None
+
+
+def _repair_lists_of_names(fields: JsonObject) -> None:
+    required = fields.get("required")
+    if isinstance(required, list):
+        names = cast("list[object]", required)
+        if not all(isinstance(name, str) for name in names):
+            fields["required"] = [name for name in names if isinstance(name, str)]
+    else:
+        # A single truth value is of drafts before the fourth.
+        fields.pop("required", None)
+    enum = fields.get("enum")
+    if "enum" in fields and not (isinstance(enum, list) and enum):
+        del fields["enum"]
+
+
+def _map(value: object, depth: int) -> JsonObject:
+    # What PHP makes of an empty object is an empty list.
+    entries = cast("JsonObject", value) if isinstance(value, dict) else JsonObject()
+    return {name: _single(each, depth) for name, each in entries.items()}
+
+
+def _list(value: object, depth: int) -> list[Any]:
+    entries = cast("list[object]", value) if isinstance(value, list) else []
+    return [_single(each, depth) for each in entries]
+
+
+def _single(value: object, depth: int) -> Any:
+    """A schema in a schema: an object, or a truth value; up to draft 2019-09, `items` may be a list."""
+    match value:
+        case bool():
+            return value
+        case dict():
+            return _repaired(cast("JsonObject", value), depth + 1)
+        case list() if value:
+            return _list(cast("object", value), depth)
+        case _:
+            return {}
+
+
+def _is_array(kind: object) -> bool:
+    return kind == "array" or (isinstance(kind, list) and "array" in kind)
