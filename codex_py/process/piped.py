@@ -4,11 +4,12 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
 from codex_py.process.child import is_set_within
+from codex_py.process.grace import OutputGrace
 from codex_py.process.guardian import Guardian
 from codex_py.process.output import HeadTailBuffer
 
@@ -18,10 +19,14 @@ _CLOSE_GRACE_S = 0.2
 _TERM_GRACE_S = 0.2
 _KILL_WAIT_S = 1.0
 _READ_BYTES = 64 * 1024
+_READS = 16
 
 
 class PipedProcess:
-    """`exited` is set when it has exited, its stderr was read, and the processes that it left behind were killed."""
+    """`exited` is set when it has exited, its output was read, and the processes that it left behind were killed.
+
+    If they hold its output, they get a moment to finish first; see `OutputGrace`.
+    """
 
     def __init__(
         self, guardian: Guardian, argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str]
@@ -43,6 +48,10 @@ class PipedProcess:
         self._output: IO[bytes] | asyncio.BaseTransport = child.process.stdout
         self._errors = child.process.stderr
         self._stderr = bytearray()
+        self._has_exited = False
+        # Nobody wants to read it until `streams` is called.
+        self._is_output_read = True
+        self._grace: OutputGrace | None = None
         self._loop = asyncio.get_running_loop()
         os.set_blocking(self._errors.fileno(), False)
         self._loop.add_reader(self._errors.fileno(), self._read_stderr)
@@ -52,9 +61,10 @@ class PipedProcess:
         self, *, max_line_bytes: int
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Its stdout, of which at most `2 * max_line_bytes` are buffered, and its stdin. Called once."""
+        self._is_output_read = False
         reader = asyncio.StreamReader(limit=max_line_bytes)
         self._output, _ = await self._loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), self._output
+            lambda: _OutputProtocol(reader, self._came, self._output_ended), self._output
         )
         # A writer needs a protocol, which needs a reader, although nothing is read from stdin.
         unused = asyncio.StreamReader()
@@ -90,26 +100,74 @@ class PipedProcess:
 
     def _exited(self) -> None:
         self._read_stderr()
+        self._has_exited = True
+        self._grace = OutputGrace(self._end)
+        self._end_if_read()
+
+    def _output_ended(self) -> None:
+        self._is_output_read = True
+        self._end_if_read()
+
+    def _end_if_read(self) -> None:
+        """Do not wait any more if nobody can write anything."""
+        if self._has_exited and self._is_output_read and self._errors.closed:
+            self._end()
+
+    def _end(self) -> None:
+        if self.exited.is_set():
+            return
+        if self._grace is not None:
+            self._grace.cancel()
         # Its output does not end while a process that it started holds it.
         self._child.kill()
         self.exit_code = self._child.process.wait()
         self.exited.set()
         self._guardian.forget(self._child)
 
+    def _came(self) -> None:
+        if self._grace is not None:
+            self._grace.extend()
+
     def _read_stderr(self) -> None:
-        if self._errors.closed:
-            return
-        while data := self._errors.read(_READ_BYTES):
+        # Not until nothing is there: somebody may write faster than we read.
+        for _ in range(_READS):
+            if self._errors.closed:
+                return
+            data = self._errors.read(_READ_BYTES)
+            if data is None:
+                # Nothing is there now.
+                return
+            if not data:
+                self._close_stderr()
+                self._end_if_read()
+                return
+            self._came()
             self._stderr += data
             del self._stderr[:-_STDERR_BYTES]
-        # None where nothing is there now.
-        if data == b"":
-            self._close_stderr()
 
     def _close_stderr(self) -> None:
         if not self._errors.closed:
             self._loop.remove_reader(self._errors.fileno())
             self._errors.close()
+
+
+class _OutputProtocol(asyncio.StreamReaderProtocol):
+    """Tells when some output has come, and when it has ended."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, came: Callable[[], None], ended: Callable[[], None]
+    ) -> None:
+        super().__init__(reader)
+        self._came = came
+        self._ended = ended
+
+    def data_received(self, data: bytes) -> None:
+        self._came()
+        super().data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._ended()
 
 
 class ProgramRunner:

@@ -11,13 +11,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from codex_py.process.child import Child, is_set_within
+from codex_py.process.grace import OutputGrace
 from codex_py.process.output import HeadTailBuffer
 
 # As much as one read takes: a larger pipe saves switches between the command and us.
 _PIPE_BYTES = 256 * 1024
-# How long the output is read after the command has exited, if a process that it left behind holds the pipe. All
-# that the command printed is in the pipe already; this is for processes that end at the same time.
-_PIPE_GRACE_S = 0.2
 # One read takes all that a pipe holds. A terminal holds at most 64 KB, and a read takes 4 KB.
 _LAST_READS = 16
 # A process that waits in the kernel dies late of SIGKILL.
@@ -32,8 +30,8 @@ class Process:
     """A command.
 
     `finished` is set when the command has exited, was reaped, and its output was read to the end, or for a moment
-    if a background process still holds it. From then on, output of that process is read and dropped: a server
-    that was started with `&` must not die of a broken pipe.
+    if a background process still holds it; see `OutputGrace`. From then on, output of that process is read and
+    dropped: a server that was started with `&` must not die of a broken pipe.
     """
 
     def __init__(
@@ -67,7 +65,7 @@ class Process:
         self._unsent = bytearray()
         self._exit_code_if_killed: int | None = None
         self._has_exited = False
-        self._grace: asyncio.TimerHandle | None = None
+        self._grace: OutputGrace | None = None
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(output, self._read)
         child.call_at_exit(self._exited)
@@ -166,6 +164,8 @@ class Process:
             return
         if data:
             self._unread.append(data)
+            if self._grace is not None:
+                self._grace.extend()
             if self._on_output is not None:
                 self._on_output(data)
             return
@@ -195,7 +195,7 @@ class Process:
         elif self._output is None:
             self._finish()
         else:
-            self._grace = self._loop.call_later(_PIPE_GRACE_S, self._finish)
+            self._grace = OutputGrace(self._finish)
 
     def _finish(self) -> None:
         if self._grace is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.process.guardian import Guardian
-from codex_py.process.piped import PipedProcess
+from codex_py.process.piped import PipedProcess, ProgramRunner
 from tests.support.lifeline import Lifeline
 
 
@@ -86,3 +86,49 @@ def test_a_program_that_is_missing_is_an_error(tmp_path: Path) -> None:
             guardian.close()
 
     asyncio.run(run())
+
+
+async def _run_program(
+    script: str, cwd: Path, timeout_s: float = 60
+) -> tuple[int | None, str, str]:
+    runner = ProgramRunner()
+    try:
+        return await runner.run(
+            ["bash", "-c", script],
+            cwd=cwd,
+            environment={"PATH": os.environ["PATH"]},
+            stdin=b"",
+            timeout_s=timeout_s,
+            max_output_bytes=1 << 20,
+        )
+    finally:
+        runner.close()
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "stdout", "stderr"),
+    [
+        ("exec > >(tee kept) 2>&1; echo text; exit 3", 3, "text\n", ""),
+        ("exec > >(sleep 0.1; cat) 2> >(sleep 0.1; tee kept >&2); echo out; echo text >&2", 0, "out\n", "text\n"),
+        ("exec 2> >(sleep 0.1; tee kept >&2); echo text >&2; kill -9 $$", -9, "", "text\n"),
+        ("(sleep 0.1; echo text | tee kept) & exit 4", 4, "text\n", ""),
+        ("setsid bash -c 'for n in 1 2 3 4 5; do sleep 0.2; done; echo text | tee kept' 2>/dev/null &", 0, "", ""),
+        ("(for n in 1 2 3; do sleep 0.2; echo . >&2; done; echo text | tee kept) &", 0, "text\n", ".\n.\n.\n"),
+    ],
+)  # fmt: skip
+def test_output_is_read_that_comes_just_after_the_end(
+    tmp_path: Path, script: str, code: int, stdout: str, stderr: str
+) -> None:
+    assert asyncio.run(_run_program(script, tmp_path)) == (code, stdout, stderr)
+    # Silence for longer than the grace ends it.
+    assert (tmp_path / "kept").exists() == bool(stdout or stderr)
+
+
+@pytest.mark.parametrize("leftover", ["sleep 600", "yes", "yes >&2", "yes >/dev/null 2>&1"])
+def test_what_goes_on_for_long_is_ended_soon(tmp_path: Path, leftover: str) -> None:
+    with Lifeline(tmp_path) as line:
+        began = time.monotonic()
+        code, _, _ = asyncio.run(_run_program(f"{line.hold} {leftover} & exit 9", tmp_path))
+        assert code == 9
+        assert time.monotonic() - began < 15
+        line.wait_until_dead()

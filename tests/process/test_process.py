@@ -103,6 +103,35 @@ def test_a_background_child_that_holds_the_pipe_delays_the_end_only_a_little(
         asyncio.run(main(lifeline))
 
 
+@pytest.mark.parametrize("tty", [False, True])
+@pytest.mark.parametrize(
+    ("script", "code", "output"),
+    [
+        ("(sleep 0.1; echo late) & echo early; exit 3", 3, "early late"),
+        ("(for n in 1 2 3 4 5; do sleep 0.2; echo $n; done) & exit 4", 4, "1 2 3 4 5"),
+        ("setsid sh -c 'sleep 0.1; echo late' & kill -9 $$", 137, "late"),
+        ("exec bash -c 'exec > >(sleep 0.1; tee) 2>&1; trap : HUP; echo text; exit 5'", 5, "text"),
+    ],
+)
+def test_output_is_read_that_comes_just_after_the_end(
+    script: str, code: int, output: str, tty: bool
+) -> None:
+    # The end of the leader of a terminal hangs up the others.
+    ended, text = _run(f"trap '' HUP; {script}", tty=tty)
+    assert (ended, text.split()) == (code, output.split())
+
+
+def test_a_background_child_that_never_stops_printing_delays_the_end_only_a_little() -> None:
+    async def main() -> float:
+        async with aclosing(ProcessSessions()) as sessions:
+            process = _start(sessions, "yes & exit 5")
+            assert await process.wait(_WAIT_S)
+            assert process.exit_code == 5
+            return process.duration_s
+
+    assert asyncio.run(main()) < 15
+
+
 def test_what_stays_in_the_background_can_go_on_printing(tmp_path: Path) -> None:
     """A server that was started with `&` must not die of a broken pipe, nor fill it and stand still."""
     go, done = tmp_path / "go", tmp_path / "done"

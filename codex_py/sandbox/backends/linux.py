@@ -27,6 +27,32 @@ with Landlock it is as open as `/tmp`."""
 # A shell opens both, because our own descriptors are closed when a command starts: 9 has the seccomp
 # filter, and to 8 bwrap writes the id of the first process that it starts, as JSON.
 _WITH_FILES = 'info=$1; shift; exec "$@" 9<"$0" 8>"$info"'
+# bwrap kills what a command has left behind as soon as the command has ended. So a shell runs the command, and waits
+# for these processes as `child.leftovers` does. It says nothing itself, such as that a signal ended the command.
+_OUTLIVE = r"""
+trap : HUP INT QUIT TERM
+exec 3>&2 2>/dev/null
+(exec "$@") 2>&3 3>&-
+code=$?
+exec 3>&-
+look() {
+  seen=
+  for process in /proc/[0-9]*; do
+    case $process in /proc/1 | "/proc/$$") continue ;; esac
+    read -r stat <"$process/stat" || continue
+    { read -r _ && read -r written; } <"$process/io" || written=
+    seen="$seen$stat $written"
+  done
+}
+before= quiet=0 looks=0
+while look; [ -n "$seen" ] && [ "$looks" -lt 90 ]; do
+  case $seen in "$before") quiet=$((quiet + 1)) ;; *) quiet=0 ;; esac
+  case $seen in *') R '* | *') D '*) ;; *) [ "$quiet" -lt 15 ] || break ;; esac
+  before=$seen looks=$((looks + 1))
+  sleep 0.02
+done
+exit "$code"
+"""
 _ROOT = Path("/")
 _MAX_WORDS = 100
 _MAX_SPILLS = 16
@@ -141,7 +167,8 @@ class BubblewrapBackend:
             command.append("--unshare-net")
         if len(command) > _MAX_BWRAP_WORDS:
             return None
-        held = limited(argv, self._limits, processes=self._user_namespace)
+        awaited = ["/bin/sh", "-c", _OUTLIVE, "sh", *argv]
+        held = limited(awaited, self._limits, processes=self._user_namespace)
         if view.proxy:
             # While something lives in there, `bwrap` holds the link to the agent; see `proxied`.
             command = [*_bridge("out", view.proxy), *command, "--sync-fd", "7"]

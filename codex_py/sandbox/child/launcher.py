@@ -16,6 +16,7 @@ import posix
 from codex_py.sandbox.child import kernel, landlock, namespaces
 from codex_py.sandbox.child.confinement import FAILED, Confinement, say
 from codex_py.sandbox.child.kernel import signals
+from codex_py.sandbox.child.leftovers import Leftovers
 from codex_py.sandbox.child.subreaper import Subreaper, drop_output, exit_code
 
 
@@ -75,13 +76,17 @@ def _run_in_namespaces(confinement: Confinement) -> None:
 
 
 def _wait_as_first_process(command: int, report: int) -> None:
-    """Reap everyone's children until the command has ended. What it left behind ends with this process."""
+    """Reap everyone's children until the command has ended, and what it left behind, which gets a moment for that.
+
+    The rest ends with this process.
+    """
     kernel.drop_capabilities(for_good=False)
     drop_output()
-    while True:
+    pid = status = 0
+    while pid != command:
         pid, status = posix.wait()
-        if pid == command:
-            # Before the namespaces are taken down, which takes 20 ms.
-            code = exit_code(status)
-            posix.write(report, bytes([code]))
-            kernel.leave(code)
+    Leftovers().wait()
+    code = exit_code(status)
+    # Before the namespaces are taken down, which takes 20 ms.
+    posix.write(report, bytes([code]))
+    kernel.leave(code)

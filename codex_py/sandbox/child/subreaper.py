@@ -11,6 +11,7 @@ import posix
 from codex_py.sandbox.child import kernel, landlock, namespaces
 from codex_py.sandbox.child.confinement import FAILED, Confinement
 from codex_py.sandbox.child.kernel import signals
+from codex_py.sandbox.child.leftovers import Leftovers
 
 _SIGNAL_EXIT_BASE = 128
 _PARENT_FIELD, _ENVIRONMENT_FIELDS = 1, slice(47, 49)
@@ -24,7 +25,9 @@ class Subreaper:
         self.confinement = confinement
 
     def run(self) -> None:
-        """Run the command, and leave with its exit code as soon as that is known.
+        """Run the command, and leave with its exit code.
+
+        What it leaves behind gets a moment to end; see `Leftovers`.
 
         Raises:
             OSError: the agent's pipe is not there, or no process can be made.
@@ -50,6 +53,7 @@ class Subreaper:
             kernel.drop_capabilities(for_good=False)
             status = self.wait(command, launcher)
             if status is not None:
+                self.wait_for_leftovers(launcher)
                 posix.write(report, bytes([exit_code(status)]))
         finally:
             kill_descendants()
@@ -106,6 +110,17 @@ class Subreaper:
                     return status
             signals.sigwait(awaited)
         return None
+
+    def wait_for_leftovers(self, launcher: int) -> None:
+        """Let what the command left behind finish, unless the launcher dies."""
+        LeftDescendants().wait(parent=launcher)
+
+
+class LeftDescendants(Leftovers):
+    """Those below this process, among the processes of the machine."""
+
+    def processes(self) -> list[int]:
+        return list(descendants()[0])
 
 
 def exit_code(status: int) -> int:

@@ -1,6 +1,7 @@
 """The backend `supervised`: the subreaper of the command is its supervisor too, which answers its system calls."""
 
 import _socket  # importing `socket` takes 5 ms
+import math
 import os
 import select
 import time
@@ -9,7 +10,12 @@ from codex_py.sandbox.child import kernel, landlock, launcher
 from codex_py.sandbox.child.kernel import signals
 from codex_py.sandbox.child.notifications import NotificationListener
 from codex_py.sandbox.child.path_policy import PathPolicy
-from codex_py.sandbox.child.subreaper import Subreaper, descendants, kill_descendants
+from codex_py.sandbox.child.subreaper import (
+    LeftDescendants,
+    Subreaper,
+    descendants,
+    kill_descendants,
+)
 from codex_py.sandbox.child.supervisor import Supervisor
 
 _DESCRIPTOR_BYTES = 4
@@ -44,35 +50,64 @@ class SupervisedCommand(Subreaper):
 
     def wait(self, command: int, launcher: int) -> int | None:
         """Answer until the command has ended or has too many processes; see `Subreaper.wait`."""
-        ends = ended, _ = os.pidfd_open(command), os.pidfd_open(launcher)
+        self._ended, self._launcher_ended = os.pidfd_open(command), os.pidfd_open(launcher)
         received = self._here.recvmsg(1, _socket.CMSG_SPACE(_DESCRIPTOR_BYTES))[1]
-        if received and self._answer_until(
-            ends, NotificationListener(int.from_bytes(received[0][2], "little"))
-        ):
-            return int(signals.SIGKILL)
-        if received and not select.select([ended], [], [], 0)[0]:
-            return None
+        if received:
+            self._supervise(NotificationListener(int.from_bytes(received[0][2], "little")))
+            if self._answer_until([self._ended, self._launcher_ended]):
+                return int(signals.SIGKILL)
+            if not _is_ready(self._ended):
+                return None
         return os.waitpid(command, 0)[1]
 
-    def _answer_until(self, ends: tuple[int, int], listener: NotificationListener) -> bool:
-        """True if the command was killed because it had too many processes."""
+    def wait_for_leftovers(self, launcher: int) -> None:  # noqa: ARG002
+        leftovers = LeftDescendants()
+        while leftovers.may_go_on() and not _is_ready(self._launcher_ended):
+            end_s = time.monotonic() + leftovers.next_look_s()
+            if self._answer_until([self._launcher_ended], end_s):
+                return
+
+    def _supervise(self, listener: NotificationListener) -> None:
+        self._listener = listener
         paths = PathPolicy(listener, self.confinement.writable, self.confinement.protected)
-        supervisor = Supervisor(listener, paths)
-        max_processes = self.confinement.limits.get("processes")
+        self._supervisor = Supervisor(listener, paths)
+        self._count_at_s = time.monotonic() + _COUNT_EVERY_S
+        self._has_ended = False
+        """No process with the filter is left."""
+
+    def _answer_until(self, ends: list[int], end_s: float = math.inf) -> bool:
+        """Answer calls until one of the descriptors is ready, or until a time of the monotonic clock.
+
+        True if everything was killed, because there were too many processes.
+        """
         waiting = select.poll()
-        for descriptor in (*ends, listener.descriptor):
+        for descriptor in ends if self._has_ended else [*ends, self._listener.descriptor]:
             waiting.register(descriptor, select.POLLIN)
-        count_at_s = time.monotonic() + _COUNT_EVERY_S
-        while not any(end in (events := dict(waiting.poll(_COUNT_EVERY_S * 1000))) for end in ends):
-            if (event := events.get(listener.descriptor, 0)) & select.POLLIN:
-                supervisor.answer_one()
+        while (now_s := time.monotonic()) < end_s:
+            events = dict(waiting.poll(min(_COUNT_EVERY_S, end_s - now_s) * 1000))
+            if any(end in events for end in ends):
+                return False
+            if (event := events.get(self._listener.descriptor, 0)) & select.POLLIN:
+                self._supervisor.answer_one()
             elif event:
-                # No process with the filter is left.
-                waiting.unregister(listener.descriptor)
-            if max_processes is not None and (began_s := time.monotonic()) >= count_at_s:
-                if descendants()[1] > max_processes:
-                    kill_descendants()
-                    return True
-                now_s = time.monotonic()
-                count_at_s = now_s + max(_COUNT_EVERY_S, (now_s - began_s) / _COUNTING_SHARE)
+                waiting.unregister(self._listener.descriptor)
+                self._has_ended = True
+            if self._has_too_many_processes():
+                kill_descendants()
+                return True
         return False
+
+    def _has_too_many_processes(self) -> bool:
+        """Count the processes of the command, unless that was done just now."""
+        began_s = time.monotonic()
+        most = self.confinement.limits.get("processes")
+        if most is None or began_s < self._count_at_s:
+            return False
+        count = descendants()[1]
+        now_s = time.monotonic()
+        self._count_at_s = now_s + max(_COUNT_EVERY_S, (now_s - began_s) / _COUNTING_SHARE)
+        return count > most
+
+
+def _is_ready(descriptor: int) -> bool:
+    return bool(select.select([descriptor], [], [], 0)[0])

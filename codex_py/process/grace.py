@@ -1,0 +1,40 @@
+"""How long the output of a program is read on after its end, if a process that it left behind holds it."""
+
+import asyncio
+from collections.abc import Callable
+
+_QUIET_S = 0.3
+"""It is read until nothing has come for this long."""
+_MOST_S = 2.0
+"""It is read for this time, however much comes."""
+
+
+class OutputGrace:
+    """Calls `is_over` once, in the running loop, when nothing comes any more, or when too much has come.
+
+    The launcher of the sandbox decides in the same way, when it kills what a command has left behind.
+    """
+
+    def __init__(self, is_over: Callable[[], None]) -> None:
+        self._is_over = is_over
+        self._loop = asyncio.get_running_loop()
+        self._end_s = self._loop.time() + _MOST_S
+        self._quiet_end_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self.extend()
+        self._wait()
+
+    def extend(self) -> None:
+        """Say that some output has come."""
+        self._quiet_end_s = min(self._loop.time() + _QUIET_S, self._end_s)
+
+    def cancel(self) -> None:
+        """Do not call it any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _wait(self) -> None:
+        if self._loop.time() < self._quiet_end_s:
+            self._timer = self._loop.call_at(self._quiet_end_s, self._wait)
+        else:
+            self._is_over()
