@@ -252,6 +252,8 @@ class TurnRecorder:
         is_switched = old.branch != new.branch
         for file in changes.files:
             path, patch, writer = str(file.path), patched.get(file.path), Writer.ANOTHER
+            # The other links to it are files of the copies too.
+            self._in_place.discard(file.path)
             if has_run and (path not in written or written[path] != file.new):
                 writer = self._lives.writer(file.path, old.began_ns, new.began_ns)
             if writer is Writer.ANOTHER:
@@ -273,7 +275,6 @@ class TurnRecorder:
                 self._unsure.add(path)
             if is_switched and self._is_confined:
                 self._switched = old.branch, new.branch
-            self._in_place.discard(file.path)
         self._note_earlier(changes.files)
         self._add_patched(later, {file.path for file in changes.files})
         self._folders += changes.folders

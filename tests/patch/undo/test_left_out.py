@@ -278,6 +278,35 @@ def test_a_new_file_may_get_the_number_of_a_removed_one(root: Path) -> None:
     assert not list(root.glob("new*"))
 
 
+NEWLY_IGNORED = {
+    "at once": ("mkdir -p gen/in; echo 1 > gen/in/x; ln -s x gen/in/l; echo gen/ >> .gitignore",),
+    "later": ("mkdir -p gen/in; echo 1 > gen/in/x", "echo gen/ >> .gitignore"),
+    "before": ("echo gen >> .gitignore", "mkdir -p gen; echo 1 > gen/x"),
+    "by rules of its own": ("mkdir -p gen; echo 1 > gen/x; echo '*' > gen/.gitignore",),
+    "by new rules": ("rm .gitignore", "mkdir gen; echo 1 > gen/x; echo /gen > .gitignore"),
+}
+
+
+@pytest.mark.parametrize("commands", NEWLY_IGNORED.values(), ids=NEWLY_IGNORED)
+def test_what_the_turn_made_and_then_ignored_is_undone(
+    root: Path, commands: tuple[str, ...]
+) -> None:
+    before = files(root)
+    turn_of(root, *commands)
+    after = files(root)
+    plan_undo(journal(root)).commit()
+    assert files(root) == before
+    plan_undo(journal(root), Entries(journal(root)).newest_undo()).commit()
+    assert files(root) == after
+
+
+def test_of_a_folder_that_the_turn_ignores_the_users_data_is_not_deleted(root: Path) -> None:
+    turn_of(root, "mv out gen; echo /gen/ > .gitignore")
+    with pytest.raises(EditedSince, match="last copy"):
+        plan_undo(journal(root))
+    assert (root / "gen/d").exists()
+
+
 def test_an_undo_changes_no_other_link_to_a_file(root: Path) -> None:
     (root / "b").write_text("other\n", encoding="utf-8")
     before = files(root)

@@ -28,6 +28,19 @@ def is_file_or_link(found: os.stat_result) -> bool:
     return stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode)
 
 
+def files_below(root: Path, name: str, most: int) -> list[str]:
+    """The files and links in a folder, by their paths relative to the root; none if there are more than `most`, or
+    anything else."""
+    found: list[str] = []
+    top = f"{root}/"
+    for folder, folders, files in os.walk(root / name):
+        links = [each for each in folders if Path(folder, each).is_symlink()]
+        found += [f"{folder}/{each}".removeprefix(top) for each in (*files, *links)]
+        if len(found) > most or ".git" in folders:
+            return []
+    return [each for each in found if is_file_or_link(os.lstat(f"{root}/{each}"))]
+
+
 def folder_states(
     root: Path, names: Sequence[str], held: dict[str, Held] | None = None
 ) -> dict[str, tuple[int, int]]:

@@ -28,6 +28,7 @@ from codex_py.patch.files.modes import permissions_by_umask
 from codex_py.patch.undo.copies.folders import (
     MAX_LOOKED_AT,
     Held,
+    files_below,
     folder_states,
     is_file_or_link,
     special_files,
@@ -205,8 +206,12 @@ class Snapshots:
             state.denied = [name for name in names if self._refuses(f"{self.root}/{name}")]
         copied, left_out = self._divided(limits, state.modes, {*state.denied})
         state.left_out = list(left_out)
-        held = dict[str, Held]()
-        unkept = self._unkept(left_out, state, before, held)
+        if before is None:
+            held = self._held(left_out, state.denied)
+            unkept = self._unkept(left_out, state, held)
+        else:
+            held = {}
+            unkept = self._unkept(left_out | self._places_of(before), state, None)
         statuses = ((name, _status(self.root, name)) for name in {*state.just_changed, *copied})
         state.just_changed = {
             name: found.st_ctime_ns
@@ -279,27 +284,37 @@ class Snapshots:
     def _is_own(self, name: str) -> bool:
         return bool(self._own) and f"{name}/".startswith(self._own)
 
+    def _places_of(self, before: Snapshot) -> dict[str, os.stat_result]:
+        """The files at places that were left out when the turn began."""
+        found: dict[str, os.stat_result] = {}
+        for name in before.unkept:
+            status = None if name.endswith("/") else _status(self.root, name)
+            if status is not None:
+                found[name] = status
+        return found
+
+    def _held(
+        self, left_out: Mapping[str, os.stat_result], denied: Iterable[str]
+    ) -> dict[str, Held]:
+        """The files and links that are not copied, but for those in folders."""
+        found = dict(left_out)
+        for name in denied:
+            status = _status(self.root, name)
+            if status is not None:
+                found[name] = status
+        return {name: Held.of(each) for name, each in found.items() if is_file_or_link(each)}
+
     def _unkept(
         self,
         left_out: Mapping[str, os.stat_result],
         state: _State,
-        before: Snapshot | None,
-        held: dict[str, Held],
+        held: dict[str, Held] | None,
     ) -> dict[str, tuple[int, int]]:
         """The files and folders that are not copied; see `Snapshot`.
 
         Args:
-            held: gets the files and links among them.
+            held: gets the files and links in the folders.
         """
-        left_out = dict(left_out)
-        for name in () if before is None else before.unkept:
-            found = None if name.endswith("/") else _status(self.root, name)
-            if found is not None:
-                left_out[name] = found
-        for name in (*left_out, *state.denied):
-            found = left_out.get(name) or _status(self.root, name)
-            if found is not None and is_file_or_link(found):
-                held[name] = Held.of(found)
         unkept = {
             name: (found.st_size, found.st_ctime_ns) if stat.S_ISREG(found.st_mode) else (0, 0)
             for name, found in left_out.items()
@@ -335,6 +350,7 @@ class Snapshots:
         limits |= {name: _MAX_FILE_BYTES for name in new if not name.endswith("/")}
         state.has_held_back = False
         if before is not None:
+            limits |= dict.fromkeys(self._in_new_folders(state, before), _MAX_IGNORED_BYTES)
             ignored_now = {*state.ignored}
             earlier = [n for n in before.unkept if n.endswith("/") and n not in ignored_now]
             state.ignored += earlier
@@ -356,6 +372,23 @@ class Snapshots:
             has_new_bits = bits != state.modes.get(name, usual[bits & 0o100])
             if found.st_ctime_ns != ctime_ns or (stat.S_ISREG(found.st_mode) and has_new_bits):
                 yield name
+
+    def _in_new_folders(self, state: _State, before: Snapshot) -> list[str]:
+        """The files in folders that only rules of the turn ignore: it made them, and they are no secrets of the user.
+
+        They are few, or none. A folder with many counts as ignored; the others are taken out of the state.
+        """
+        new = [name for name in state.ignored if not before.had_unkept(name)]
+        if not new or not before.tree:
+            return []
+        ignored = self.store.ignored_by(before.tree, new)
+        found: list[str] = []
+        for name in new:
+            files = [] if name in ignored else files_below(self.root, name, _MAX_IGNORED)
+            if files and len(found) + len(files) <= _MAX_IGNORED:
+                found += files
+                state.ignored.remove(name)
+        return found
 
     def _listed(self) -> tuple[list[str], list[str]]:
         """The names that are not in the index: those that are not ignored, and those that are.

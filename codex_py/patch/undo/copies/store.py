@@ -16,6 +16,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from codex_py.errors import CodexError
@@ -170,6 +171,43 @@ class Store:
             found = self.names(*words, stdin=stdin, variables=variables)
             return {name.removeprefix("./") for name in found}
         return set()
+
+    def ignored_by(self, tree: str, folders: Sequence[str]) -> set[str]:
+        """Return those of the folders that the `.gitignore` files of a tree ignore; none if git cannot tell.
+
+        Args:
+            folders: relative to the root, each with a slash at its end.
+        """
+        with suppress(SnapshotError, OSError), TemporaryDirectory(dir=self.path) as rules:
+            for name, blob in self._rules_of(tree).items():
+                path = Path(rules) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(blob)
+            for name in folders:
+                # A rule may mean folders alone.
+                (Path(rules) / name).mkdir(parents=True, exist_ok=True)
+            # `./` keeps a name from being a pattern.
+            variables = {
+                "GIT_WORK_TREE": rules,
+                "GIT_INDEX_FILE": str(self.path / "none"),
+                "GIT_LITERAL_PATHSPECS": "0",
+            }
+            stdin = b"".join(os.fsencode(f"./{name.rstrip('/')}") + b"\0" for name in folders)
+            words = ("-C", rules, "check-ignore", "-z", "--stdin")
+            found = self.names(*words, stdin=stdin, variables=variables)
+            return {f"{name.removeprefix('./')}/" for name in found}
+        return set()
+
+    def _rules_of(self, tree: str) -> dict[str, bytes]:
+        """The contents of the `.gitignore` files of a tree by their names."""
+        words = ("ls-tree", "-r", "-z", "--full-tree", tree)
+        found: dict[str, str] = {}
+        for line in self.names(*words, variables=ALONE):
+            meta, _, name = line.partition("\t")
+            if name.rpartition("/")[2] == ".gitignore":
+                found[name] = meta.split()[2]
+        blobs = self.blobs({*found.values()})
+        return {name: blobs[blob] for name, blob in found.items() if blob in blobs}
 
     def blobs(self, ids: set[str]) -> dict[str, bytes]:
         """Contents by object id, without those that are missing, damaged, or beyond the bound."""
