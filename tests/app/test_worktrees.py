@@ -491,7 +491,7 @@ def test_what_cannot_be_carried_over_leaves_nothing_behind(repository: Repositor
     with pytest.raises(subprocess.CalledProcessError):
         repository.git("merge", "one")
     with (
-        pytest.raises(CodexError, match="git write-tree failed"),
+        pytest.raises(CodexError, match="`git merge` with conflicts is in progress"),
         repository.tree(with_changes=True),
     ):
         pass
@@ -521,3 +521,123 @@ def test_the_original_cannot_be_written_to_from_a_worktree(repository: Repositor
         assert (moved.cwd, moved.project_root) == (tree.path, tree.path)
         barred = user_programs(moved, repository.environment).folders
         assert {tree.path, repository.root} <= {*barred}
+
+
+@pytest.fixture
+def wide(repository: Repository) -> Repository:
+    """More folders to leave out of a sparse checkout."""
+    for name in ("a/x", "b/y", "c/d/z"):
+        (repository.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (repository.root / name).write_text(f"{name}\n", encoding="utf-8")
+    repository.git("add", "-A")
+    repository.git("commit", "-qm", "two")
+    return repository
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--cone", "a"],
+        ["--cone", "--sparse-index", "a"],
+        ["--no-cone", "/a/", "!/c/"],
+        ["--no-cone", "x"],
+        ["--cone", "c/d", "b"],
+    ],
+)
+@pytest.mark.parametrize("change", ["", "echo n >> {}; echo new > new", "rm {}"])
+def test_changes_in_a_sparse_checkout_are_carried_over_sparsely(
+    wide: Repository, words: list[str], change: str
+) -> None:
+    wide.git("sparse-checkout", "set", *words)
+    changed = next(name for name in ("a/x", "c/d/z") if (wide.root / name).exists())
+    subprocess.run(["sh", "-c", change.format(changed)], cwd=wide.root, check=True)
+    before = [wide.git(*listed) for listed in (["ls-files", "-t"], ["status", "--porcelain"])]
+    with wide.tree(with_changes=True) as tree:
+        for listed, said in zip(
+            (["ls-files", "-t"], ["status", "--porcelain"]), before, strict=True
+        ):
+            assert wide.git(*listed, folder=tree.path) == said
+        files = [
+            path for path in wide.root.rglob("*") if path.is_file() and ".git" not in path.parts
+        ]
+        assert all((tree.path / path.relative_to(wide.root)).exists() for path in files)
+        assert tree.unsaved() == ""
+    assert not wide.warnings
+    assert wide.trees == 0
+
+
+def test_a_file_outside_of_a_sparse_checkout_that_is_there_is_carried_over(
+    wide: Repository,
+) -> None:
+    wide.git("sparse-checkout", "set", "a")
+    (wide.root / "b").mkdir()
+    (wide.root / "b/y").write_text("mine\n", encoding="utf-8")
+    wide.git("status")
+    with wide.tree(with_changes=True) as tree:
+        assert (tree.path / "b/y").read_text(encoding="utf-8") == "mine\n"
+        assert not (tree.path / "c").exists()
+        assert wide.git("status", "--porcelain", folder=tree.path) == " M b/y\n"
+
+
+@pytest.mark.parametrize("value", ["true", "input"])
+def test_a_guard_of_line_ends_stops_no_copy(repository: Repository, value: str) -> None:
+    path = repository.root / "sub/a.txt"
+    repository.git("config", "core.autocrlf", value)
+    repository.git("config", "core.safecrlf", "true")
+    path.write_bytes(b"one\ntwo\r\n" if value == "input" else b"one\ntwo\n")
+    (repository.root / "new.txt").write_bytes(b"a\nb\r\n")
+    with repository.tree(with_changes=True) as tree:
+        assert b"two" in (tree.path / "sub/a.txt").read_bytes()
+        assert (tree.path / "new.txt").exists()
+
+
+def _conflict(repository: Repository, *words: str) -> None:
+    """Run a command that ends with a conflict in `sub/a.txt`."""
+    path = repository.root / "sub/a.txt"
+    main = repository.git("branch", "--show-current").strip()
+    repository.git("checkout", "-qb", "side")
+    path.write_text("side\n", encoding="utf-8")
+    repository.git("commit", "-qam", "side")
+    patch = repository.git("format-patch", "-1", "--stdout")
+    (repository.home / "mail").write_text(patch, encoding="utf-8")
+    repository.git("checkout", "-q", main)
+    path.write_text("main\n", encoding="utf-8")
+    if words[0] == "stash":
+        repository.git("stash")
+        path.write_text("other\n", encoding="utf-8")
+    repository.git("commit", "-qam", "main")
+    with pytest.raises(subprocess.CalledProcessError):
+        repository.git(*(word.format(mail=repository.home / "mail") for word in words))
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["merge", "side"], "merge"),
+        (["rebase", "side"], "rebase"),
+        (["rebase", "--apply", "side"], "rebase"),
+        (["cherry-pick", "side"], "cherry-pick"),
+        (["revert", "HEAD~1"], "revert"),
+        (["am", "-3", "{mail}"], "am"),
+        (["stash", "pop"], None),
+    ],
+)
+def test_changes_with_conflicts_are_refused_by_the_name_of_what_is_in_progress(
+    repository: Repository, words: list[str], what: str | None
+) -> None:
+    if what == "revert":
+        for text in ("two\n", "three\n"):
+            (repository.root / "sub/a.txt").write_text(text, encoding="utf-8")
+            repository.git("commit", "-qam", text)
+    _conflict(repository, *words)
+    state = repository.git("status")
+    progress = f"a `git {what}` with conflicts is in progress" if what else "there are conflicts"
+    with pytest.raises(CodexError) as told, repository.tree(with_changes=True):
+        pass
+    assert progress in str(told.value)
+    assert "sub/a.txt" in str(told.value)
+    assert "\n" not in str(told.value)
+    assert repository.trees == 0
+    assert repository.git("status") == state
+    with repository.tree() as tree:
+        assert tree.path.is_dir()

@@ -10,16 +10,27 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from codex_py.errors import CodexError
 from codex_py.filesystem.denials import denials_of
 from codex_py.patch.git import Git, for_tree
 from codex_py.patch.trees import aside, work_tree
 from codex_py.protocol.file_rules import FileRules
+from codex_py.streams.terminal import some_of
 
 _IN_PROGRESS = (
     *("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG"),
     *("rebase-merge", "rebase-apply", "sequencer"),
 )
 """Files in the folder of a repository, see gitrepository-layout(5)."""
+_COMMANDS = {
+    "rebase-apply/applying": "am",
+    "rebase-apply": "rebase",
+    "rebase-merge": "rebase",
+    "MERGE_HEAD": "merge",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+}
+"""The commands that leave such files, the surest sign first."""
 _SHARED = ("--exclude=refs/worktree/*", "--exclude=refs/bisect/*", "--all")
 """References that stay when the worktree goes, as options of `git rev-list`."""
 _STASH = re.compile(rb"^(\d+) (?:WIP on|On) \(no branch\): ", re.MULTILINE)
@@ -30,26 +41,71 @@ def carry_over(source: Git, root: Path, git: Git, path: Path, rules: FileRules) 
     """Copy changed, new and deleted files, and the index. Returns the ids of two trees: the index, and all files.
 
     The original stays as it is, its index too. Ignored files, changes in submodules and repositories in
-    the tree are left out, and what the rules deny. Files go through git, as those of a commit do.
+    the tree are left out, and what the rules deny. Files go through git, as those of a commit do. What a sparse
+    checkout leaves out is left out of the copy.
 
     Args:
         source: the git for the original, whose top is `root`.
         git: that of the worktree, whose top is `path`.
 
     Raises:
-        CodexError: git fails, as it does while a merge has conflicts.
+        CodexError: there are conflicts, or git fails.
         OSError: the index cannot be copied.
     """
     with copied_index(source, root, git) as copied:
+        _refuse_conflicts(copied, root)
         staged = copied.output(root, "write-tree")
         refuses = denials_of(rules).refuses
         files = work_tree(copied, root, lambda name: refuses(root / name))
+        # `S name` for those that are left out, else `H name`.
+        entries = [each.split(" ", 1) for each in copied.names(root, "ls-files", "-z", "-t")]
     git = git.without_filters(path)
     git.output(path, "read-tree", "--reset", "-u", files)
+    _check_out(git, path, [name for flag, name in entries if flag != "S"])
     git.output(path, "read-tree", staged)
+    _leave_out(git, path, [name for flag, name in entries if flag == "S"])
     # Its exit code says that files differ from the index.
     git.run(path, "update-index", "-q", "--refresh")
     return staged, files
+
+
+def _check_out(git: Git, path: Path, names: Sequence[str]) -> None:
+    """Write files that a sparse checkout would leave out, and that are in the original all the same. Raises a
+    `CodexError`."""
+    if stdin := _missing(path, names):
+        git.output(path, "update-index", "-z", "--no-skip-worktree", "--stdin", stdin=stdin)
+        git.output(path, "checkout-index", "-f", "-z", "--stdin", stdin=stdin)
+
+
+def _leave_out(git: Git, path: Path, names: Sequence[str]) -> None:
+    """Have git take no file for deleted that a sparse checkout leaves out. Raises a `CodexError`."""
+    if stdin := _missing(path, names):
+        git.output(path, "update-index", "-z", "--skip-worktree", "--stdin", stdin=stdin)
+
+
+def _missing(path: Path, names: Sequence[str]) -> bytes:
+    """The names of files that are not there, each with a NUL behind it."""
+    missing = (name for name in names if not os.path.lexists(path / name))
+    return b"".join(os.fsencode(name) + b"\0" for name in missing)
+
+
+def _refuse_conflicts(copied: Git, root: Path) -> None:
+    """Raises a `CodexError` if the index has conflicts."""
+    entries = copied.names(root, "ls-files", "-z", "--unmerged")
+    names = sorted({entry.split("\t", 1)[1] for entry in entries})
+    if not names:
+        return
+    folder = copied.own_repository.folder
+    commands = (command for name, command in _COMMANDS.items() if (folder / name).exists())
+    command = next(commands, None)
+    what, end = "there are conflicts", "resolve them first"
+    if command is not None:
+        what = f"a `git {command}` with conflicts is in progress"
+        end = f"finish it first, or end it with `git {command} --abort`"
+    raise CodexError(
+        f"the changes in {root} cannot be carried over: {what} ({some_of(names)}); {end}",
+        code="worktree",
+    )
 
 
 def copied_index(git: Git, top: Path, own: Git) -> AbstractContextManager[Git]:
