@@ -168,11 +168,17 @@ def _begins_with(entry: "os.DirEntry[str]", word: bytes) -> bool:
         return False
 
 
-def _newest_first(folder: Path | str, part: str = "") -> Iterator[tuple[str, "os.DirEntry[str]"]]:
+def _newest_first(
+    folder: Path | str, part: str = "", around: Sequence[str] = ()
+) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
     """The session files anywhere below a folder that have `part` in their name, each after its thread id.
 
-    The latest to begin comes first: their paths sort by time.
+    The latest to begin comes first: their paths sort by time. Links to other folders are followed.
+
+    Args:
+        around: the folder where the search began, and those that links led to on the way here.
     """
+    around = around or [str(folder)]
     try:
         with os.scandir(folder) as found:
             # Among 10,000 files, the one that is looked for is found three times as fast.
@@ -182,11 +188,31 @@ def _newest_first(folder: Path | str, part: str = "") -> Iterator[tuple[str, "os
         return
     entries.sort(key=lambda entry: entry.name, reverse=True)
     for entry in entries:
-        if entry.is_dir():
-            yield from _newest_first(entry.path, part)
-        elif (thread_id := thread_id_of(entry.name)) is not None and entry.is_file():
-            # Only regular files: opening a pipe would wait for a writer.
+        if entry.is_symlink():
+            target = os.path.realpath(entry.path)
+            if os.path.isdir(target):  # noqa: PTH112
+                # What is in the same folder comes at its own place, and a link could lead round in a circle.
+                if not any(_overlap(target, os.path.realpath(each)) for each in around):
+                    yield from _newest_first(entry.path, part, [*around, target])
+                continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _newest_first(entry.path, part, around)
+        elif (thread_id := thread_id_of(entry.name)) is not None and _is_file(entry):
             yield thread_id, entry
+
+
+def _overlap(one: str, other: str) -> bool:
+    """True if one of two folders is in the other."""
+    return os.path.commonpath([one, other]) in {one, other}
+
+
+def _is_file(entry: "os.DirEntry[str]") -> bool:
+    """True for a regular file: opening a pipe would wait for a writer."""
+    try:
+        return entry.is_file()
+    except OSError:
+        # A link to itself.
+        return False
 
 
 def _modified(entry: "os.DirEntry[str]") -> int:

@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 
 from codex_py.protocol.ids import new_thread_id
-from codex_py.rollout.index import find_session, latest_session, why_none
+from codex_py.rollout.index import (
+    files_of_thread,
+    find_session,
+    latest_session,
+    metas_with,
+    recent_sessions,
+    why_none,
+)
 from codex_py.rollout.records import ARCHIVED_SESSIONS
 from tests.rollout.builders import meta, record, session_file
 
@@ -105,6 +112,45 @@ def test_a_directory_is_the_same_under_another_path(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "repo")
     path = _session(tmp_path, cwd=str(tmp_path / "link"))
     assert latest_session(tmp_path, cwd=tmp_path / "repo") == path
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        ("sessions/2026/loop", "."),
+        ("sessions/2026/loop", ".."),
+        ("sessions/2026/loop", "../.."),
+        ("sessions/2026/loop", "loop"),
+        ("sessions/2026/loop", "nowhere"),
+        (
+            "sessions/rollout-2026-01-01T00-00-00-{id}.jsonl",
+            "rollout-2026-01-01T00-00-00-{id}.jsonl",
+        ),
+        ("sessions/again", "2026"),
+        ("sessions/out", "../outside"),
+    ],
+)
+def test_a_link_that_leads_round_in_a_circle_ends_no_search(
+    tmp_path: Path, link: tuple[str, str]
+) -> None:
+    path = _session(tmp_path)
+    identifier = path.stem[-36:]
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/back").symlink_to("../sessions")
+    (tmp_path / "outside/self").symlink_to(".")
+    place, target = (part.format(id=new_thread_id()) for part in link)
+    (tmp_path / place).symlink_to(target)
+    assert [*files_of_thread(tmp_path, identifier)] == [path]
+    assert [found for found, _, _ in recent_sessions(tmp_path, cwd=None)] == [path]
+    assert [found.id for found in metas_with(tmp_path, b"session_meta")] == [identifier]
+
+
+def test_sessions_in_a_linked_folder_are_found_once(tmp_path: Path) -> None:
+    path = _session(tmp_path)
+    identifier = path.stem[-36:]
+    path.parent.rename(tmp_path / "disk")
+    path.parent.symlink_to(tmp_path / "disk")
+    assert [*files_of_thread(tmp_path, identifier)] == [path]
 
 
 def test_a_folder_with_a_name_that_no_folder_can_have_does_not_exist(tmp_path: Path) -> None:
