@@ -29,6 +29,18 @@ class Permissions:
         sandbox = replace(sandbox, mode=self.sandbox)
         return replace(choices, approval_policy=self.policy, sandbox_policy=sandbox)
 
+    def is_allowed(self, choices: Choices, config: Config, add_dirs: Sequence[Path]) -> bool:
+        """True if the administrator lets a user choose them. Arguments: as for `given_to`."""
+        chosen = self.given_to(choices, config, add_dirs)
+        return self.are_those_of(config.requirements.held_choices(chosen))
+
+
+def allowed_permissions(
+    choices: Choices, config: Config, add_dirs: Sequence[Path]
+) -> list[Permissions]:
+    """The permissions that a user can choose. Arguments: as for `Permissions.given_to`."""
+    return [each for each in PERMISSIONS if each.is_allowed(choices, config, add_dirs)]
+
 
 PERMISSIONS: Final = (
     Permissions(

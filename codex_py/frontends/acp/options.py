@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from codex_py.app.json_rpc import INVALID_PARAMS, RpcError
-from codex_py.app.permissions import EFFORTS, PERMISSIONS
+from codex_py.app.permissions import EFFORTS, PERMISSIONS, allowed_permissions
 from codex_py.app.settings import model_of_provider, selectable_models
 from codex_py.config.config import Config
 from codex_py.errors import ConfigError
@@ -74,7 +74,8 @@ class Options:
     def _options(self, choices: Choices) -> Mapping[str, tuple[str, str, str, _Rows]]:
         known = {each.id for each in PERMISSIONS if each.are_those_of(choices)}
         mode = "plan" if choices.mode == "plan" else next(iter(known), _CONFIGURED[0])
-        modes = [(each.id, each.label, each.note) for each in PERMISSIONS]
+        allowed = allowed_permissions(choices, self.config, self.add_dirs)
+        modes = [(each.id, each.label, each.note) for each in allowed]
         models = dict.fromkeys([*self.models, choices.model])
         effort = choices.reasoning_effort or _DEFAULT
         efforts = dict.fromkeys([_DEFAULT, *EFFORTS, effort])

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -101,12 +101,14 @@ class Threads:
         return {}
 
     async def archive(self, asked: params.OneThread) -> dict[str, Any]:
-        if (thread := self._threads.get(asked.thread_id)) is not None:
-            async with thread.lock:
+        thread = self._threads.get(asked.thread_id)
+        # Until it is archived, no request that came meanwhile opens it again.
+        async with nullcontext() if thread is None else thread.lock:
+            if thread is not None:
                 await thread.close()
-            self._threads.remove(thread)
-        thread_id = read_meta(history.stored_file(self._home, asked.thread_id, SESSIONS)).id
-        await asyncio.to_thread(archive.archive, self._home, thread_id)
+                self._threads.remove(thread)
+            thread_id = read_meta(history.stored_file(self._home, asked.thread_id, SESSIONS)).id
+            await asyncio.to_thread(archive.archive, self._home, thread_id)
         self.later("thread/archived", {"threadId": asked.thread_id})
         return {}
 
@@ -251,6 +253,9 @@ class Threads:
         """The thread, open and locked."""
         thread = self._thread(asked.thread_id)
         async with thread.lock:
+            if self._threads.get(asked.thread_id) is not thread:
+                text = f"thread {asked.thread_id} was archived meanwhile; `thread/unarchive` brings it back"
+                raise RpcError(INVALID_REQUEST, text)
             if not thread.is_open:
                 await thread.open(str(thread.config.cwd), thread.table)
             yield thread

@@ -383,6 +383,36 @@ def test_threads_are_found_read_and_put_away(place: Workplace) -> None:
             assert error["message"] == f"thread not found: {missing}"
 
 
+@pytest.mark.parametrize("before", ["turn/start", "thread/compact/start", "thread/name/set"])
+def test_a_thread_that_is_archived_between_two_requests_stays_archived(
+    place: Workplace, before: str
+) -> None:
+    with ScriptedServer([says("one")] * 4) as model:
+        place.configure(model)
+        with AppServer(place.home, place.cwd) as server:
+            thread = server.thread()
+            server.turn(thread)
+            server.ended(thread)
+            start = {"threadId": thread, "input": [{"type": "text", "text": "go"}]}
+            given = {**start, "name": "a name"} if before == "thread/name/set" else start
+            server.send(before, given)
+            archived = server.send("thread/archive", {"threadId": thread})
+            second = server.send("turn/start", start)
+            wanted, answers = {archived, second}, dict[int, Any]()
+            while answers.keys() != wanted:
+                message = server.until(lambda each: each.get("id") in wanted)
+                answers[message["id"]] = message
+            assert answers[archived]["result"] == {}
+            said = answers[second]["error"]["message"]
+            assert said.startswith((f"thread {thread} was archived", f"thread not found: {thread}"))
+            found = server.ask("thread/list", {"archived": True})["data"]
+            assert [each["id"] for each in found] == [thread]
+            assert server.ask("thread/unarchive", {"threadId": thread})["thread"]["id"] == thread
+            server.ask("thread/resume", {"threadId": thread})
+            server.turn(thread)
+            assert server.ended(thread)["status"] == "completed"
+
+
 def test_more_threads_than_stay_open_go_on_from_their_files(place: Workplace) -> None:
     with ScriptedServer([says("one"), says("two")], each_thread=True) as model:
         place.configure(model)

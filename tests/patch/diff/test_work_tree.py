@@ -20,9 +20,7 @@ def commit(root: Path, *words: str) -> None:
 
 
 def changes(root: Path) -> tuple[dict[str, bytes | None], list[str]]:
-    safe = repository_git(
-        programs_outside(root / "home", os.environ, root), os.environ, root
-    )
+    safe = repository_git(programs_outside(root / "home", os.environ, root), os.environ, root)
     files, unread = work_tree_changes(safe, root)
     return {str(file.path.relative_to(root)): file.new for file in files}, unread
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from codex_py.app.permissions import PERMISSIONS
+from codex_py.app.permissions import allowed_permissions
 from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import model_choice, selectable_models
 from codex_py.app.views.cost import CostReport
@@ -92,11 +92,13 @@ async def _permissions(context: CommandContext, _: str) -> None:
     conversation = context.conversation
     # In Plan mode they hold again behind it.
     now = (await conversation.opened()).settings.choices
+    add_dirs = context.surface.launch.add_dirs
+    allowed = allowed_permissions(now, context.config, add_dirs)
     rows = [
         Option(each.label, each, note=f"{'(now) ' if each.are_those_of(now) else ''}{each.note}")
-        for each in PERMISSIONS
+        for each in allowed
     ]
-    selected = next((n for n, each in enumerate(PERMISSIONS) if each.are_those_of(now)), 0)
+    selected = next((n for n, each in enumerate(allowed) if each.are_those_of(now)), 0)
     picked = await context.surface.panels.show(Picker("Permissions", rows, selected=selected))
     if picked is None:
         return
@@ -107,7 +109,7 @@ async def _permissions(context: CommandContext, _: str) -> None:
             return
     # Afresh: this may have taken a while.
     now = (await conversation.opened()).settings.choices
-    conversation.change(picked.given_to(now, context.config, context.surface.launch.add_dirs))
+    conversation.change(picked.given_to(now, context.config, add_dirs))
     context.tell_change(f"Permissions: {picked.label}")
 
 
