@@ -245,6 +245,8 @@ class Session:
 
         self.named: set[str] = set()
         """What an undo has said that it does not bring back."""
+        self.in_journal: set[bytes] = set()
+        """The contents that those files had, and that the journal keeps."""
 
     def turn(self) -> None:
         nodes = read(self.root)
@@ -310,10 +312,12 @@ class Session:
         self, plan: UndoPlan, before: Nodes, to_keep: Nodes, after: Nodes, undone: Nodes
     ) -> None:
         had, has = all_contents(before), all_contents(undone)
-        assert (had & all_contents(after)) - has == set()
+        assert (had & all_contents(after)) - has - self.in_journal == set()
         self.named |= {os.path.relpath(path, self.root) for path in plan.unkept}
         for name, node in to_keep.items():
-            if name not in self.named:
+            if name in self.named:
+                self.in_journal.add(node.contents)
+            else:
                 assert undone.get(name) == node, f"{name}: {undone.get(name)}, not {node}"
         changed = {os.path.relpath(file.path, self.root) for file in plan.changes}
         for name in {*after, *undone} - changed:
