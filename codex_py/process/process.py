@@ -124,6 +124,12 @@ class Process:
         self._unsent += data
         self._send()
 
+    def interrupt(self, times: int = 1) -> None:
+        """Send SIGINT to the group, as the key of a terminal does. Does nothing if it is finished."""
+        if not self.finished.is_set():
+            for _ in range(times):
+                self.child.send_signal(signal.SIGINT)
+
     def hang_up(self) -> None:
         """Ask the group to end: with SIGHUP if it has a terminal, or else with SIGTERM."""
         self.child.send_signal(signal.SIGHUP if self.has_input else signal.SIGTERM)

@@ -25,6 +25,9 @@ _MIN_YIELD_MS = 250
 _MAX_YIELD_MS = 30_000
 _MIN_POLL_MS = 5_000
 _MAX_POLL_MS = 300_000
+_INTERRUPTED_MS = 2_000
+"""How long to wait for the end of a command that was interrupted, unless the call says how long."""
+_INTERRUPT = "\x03"
 _SHELLS = {"bash", "zsh", "sh", "dash", "ksh", "fish"}
 
 OutputLimit: TypeAlias = Annotated[
@@ -77,7 +80,10 @@ class ExecCommand(CommandTool):
 @frozen(kw_only=True)
 class WriteStdinParams(ToolParams):
     session_id: Annotated[int, "The session that `exec_command` named."]
-    chars: Annotated[str, "What to write; \\u0003 interrupts. Empty: only wait for output."] = ""
+    chars: Annotated[
+        str,
+        "What to write, with `tty`. \\u0003 interrupts, also without. Empty: only wait for output.",
+    ] = ""
     yield_time_ms: Annotated[int | None, "How long to wait for output, in milliseconds."] = None
     max_output_tokens: OutputLimit = None
 
@@ -104,7 +110,12 @@ class WriteStdin:
                 f"write_stdin failed: Unknown process id {params.session_id}", code="ESRCH"
             )
         wait_ms = params.yield_time_ms or _MIN_YIELD_MS
-        if params.chars:
+        if _only_interrupts(process, params.chars):
+            process.interrupt(params.chars.count(_INTERRUPT))
+            wait_ms = min(
+                max(params.yield_time_ms or _INTERRUPTED_MS, _MIN_YIELD_MS), _MAX_YIELD_MS
+            )
+        elif params.chars:
             _write(process, params.chars)
             wait_ms = min(max(wait_ms, _MIN_YIELD_MS), _MAX_YIELD_MS)
         else:
@@ -128,6 +139,14 @@ class WriteStdin:
             exit_code=report.exit_code,
             status="failed" if report.exit_code else "completed",
         )
+
+
+def _only_interrupts(process: Process, chars: str) -> bool:
+    """True if the command has no terminal, and the last of the characters interrupts it.
+
+    A terminal forgets what was typed before an interrupt and not read yet. A newline behind it is no text.
+    """
+    return not process.has_input and chars.rstrip("\r\n").endswith(_INTERRUPT)
 
 
 def _write(process: Process, chars: str) -> None:

@@ -19,8 +19,11 @@ from codex_py.protocol.events import (
     ItemStarted,
 )
 from codex_py.protocol.tools import ToolOutput
+from codex_py.sandbox.backends.backend import Backend
+from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.tools.shell.exec_command import ExecCommand, WriteStdin
 from codex_py.tools.shell.shell import Shell
+from tests.sandbox.local_backends import BACKENDS
 from tests.support.lifeline import Lifeline
 from tests.support.tool_calls import EchoSandbox, ToolCalls, tool_calls
 
@@ -230,6 +233,98 @@ def test_text_cannot_be_written_without_a_terminal(tmp_path: Path) -> None:
         "write_stdin failed: stdin is closed for this session;"
         " rerun exec_command with tty=true to keep stdin open"
     )
+
+
+async def _start_up(calls: ToolCalls, script: str, sandbox: PlatformSandbox | None = None) -> int:
+    """Start a command that prints `up`; the id of its session."""
+    up = asyncio.Event()
+    calls.on_event = lambda event: (
+        up.set() if isinstance(event, CommandOutputDelta) and "up" in event.delta else None
+    )
+    tool = ExecCommand(calls.runner(sandbox), _BASH)
+    output = await calls.call(tool, cmd=script, login=False, yield_time_ms=1)
+    async with asyncio.timeout(60):
+        await up.wait()
+    return _session_id(output)
+
+
+@pytest.mark.parametrize(
+    "backend", [None, *BACKENDS], ids=lambda backend: getattr(backend, "name", "none")
+)
+@pytest.mark.parametrize(
+    ("script", "chars", "code", "said"),
+    [
+        ("echo up; exec sleep 1000", "\x03", 130, ""),
+        ("echo up; sleep 1000; echo over", "\x03", 130, ""),
+        ("trap 'echo caught; exit 5' INT; echo up; while :; do sleep 0.05; done", "\x03", 5, "caught"),
+        ("trap 'echo caught; exit 5' INT; echo up; while :; do sleep 0.05; done", "q\n\x03", 5, "caught"),
+        ("echo up; sleep 1000 | cat", "\x03\x03\n", 130, ""),
+        ("python3 -c 'import time; print(\"up\", flush=True); time.sleep(1000)'", "\x03", 130, "KeyboardInterrupt"),
+    ],
+)  # fmt: skip
+def test_a_command_without_a_terminal_is_interrupted(
+    tmp_path: Path, backend: Backend | None, script: str, chars: str, code: int, said: str
+) -> None:
+    async def main() -> str:
+        async with tool_calls(tmp_path) as calls:
+            backends = [] if backend is None else [backend]
+            sandbox = PlatformSandbox(dict(os.environ), backends=backends) if backends else None
+            session_id = await _start_up(calls, script, sandbox)
+            stdin = WriteStdin(calls.sessions)
+            output = await calls.call(
+                stdin, session_id=session_id, chars=chars, yield_time_ms=30_000
+            )
+            if sandbox is not None:
+                sandbox.release()
+            return output.text
+
+    text = asyncio.run(main())
+    if getattr(backend, "name", "") == "bwrap":
+        # Its monitor dies of the signal too, and takes the command with it.
+        code, said = 130, ""
+    assert f"\nProcess exited with code {code}\n" in text
+    assert said in text
+
+
+def test_a_command_that_ignores_the_interrupt_goes_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with tool_calls(tmp_path) as calls:
+            session_id = await _start_up(calls, "trap '' INT; echo up; sleep 1000")
+            stdin = WriteStdin(calls.sessions)
+            output = await calls.call(stdin, session_id=session_id, chars="\x03", yield_time_ms=300)
+            assert _session_id(output) == session_id
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("chars", ["\x03y", "y", "\x04", "\x1c", "\n"])
+def test_what_is_not_only_an_interrupt_is_refused_without_a_terminal(
+    tmp_path: Path, chars: str
+) -> None:
+    async def main() -> None:
+        async with tool_calls(tmp_path) as calls:
+            session_id = await _start_up(calls, "echo up; sleep 1000")
+            stdin = WriteStdin(calls.sessions)
+            with pytest.raises(ToolError, match="stdin is closed"):
+                await calls.call(stdin, session_id=session_id, chars=chars)
+            output = await calls.call(stdin, session_id=session_id, chars="\x03")
+            assert "\nProcess exited with code 130\n" in output.text
+
+    asyncio.run(main())
+
+
+def test_an_interrupt_of_a_command_that_has_ended_tells_its_own_exit_code(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with tool_calls(tmp_path) as calls:
+            session_id = await _start_up(calls, "echo up; sleep 1; exit 4")
+            process = calls.sessions.find(session_id)
+            assert process is not None
+            assert await process.wait(60)
+            stdin = WriteStdin(calls.sessions)
+            output = await calls.call(stdin, session_id=session_id, chars="\x03")
+            assert "\nProcess exited with code 4\n" in output.text
+
+    asyncio.run(main())
 
 
 def test_a_dialogue_with_python(tmp_path: Path) -> None:
