@@ -5,19 +5,22 @@ every run of `exec` that calls a tool.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from itertools import islice
-from types import UnionType
-from typing import Any, Final, Literal, cast, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Any, Final, Literal, Union, cast, get_args, get_origin
 
+from codex_py.errors import nearest
 from codex_py.protocol.json_fields import JsonObject
 
 REQUIRED: Final = "Field required"
 """The reason of a `WrongValue` if there is none."""
 OR_DEFAULT: Final = object()
 """In `Annotated`: a value that does not fit is ignored."""
+_MAX_PROBLEMS: Final = 8
+"""That an error tells."""
 _EXPECTED: Final[Mapping[Any, str]] = {
     str: "string",
     bool: "boolean",
@@ -48,13 +51,40 @@ class WrongValue(ValueError):
         self.reason = reason
 
 
+class WrongValues(WrongValue):
+    """Several, at least one. `path` and `reason` are those of the first."""
+
+    def __init__(self, problems: Sequence[WrongValue]) -> None:
+        first = problems[0]
+        super().__init__(first.path, first.reason)
+        self.problems = [each for problem in problems for each in _problems(problem)]
+
+    def __str__(self) -> str:
+        shown = [str(each) for each in self.problems[:_MAX_PROBLEMS]]
+        if (left := len(self.problems) - len(shown)) > 0:
+            shown.append(f"and {left} more")
+        return "; ".join(shown)
+
+
+def guess(choices: Iterable[object], value: object) -> str:
+    """Ask for the choice that a wrong value resembles; empty if there is none."""
+    known = {str(choice).lower(): choice for choice in choices}
+    meant = nearest(value.lower(), known) if isinstance(value, str) and known else None
+    return "" if meant is None else f"; did you mean {known[meant]!r}?"
+
+
+def _problems(problem: WrongValue) -> Sequence[WrongValue]:
+    return problem.problems if isinstance(problem, WrongValues) else [problem]
+
+
 def checked_fields(cls: type[Any], data: JsonObject, path: tuple[str, ...] = ()) -> JsonObject:
     """The fields of a class that are in a JSON object. Null for a field with a default counts as left out.
 
     Raises:
-        WrongValue: a field is missing, or has another type.
+        WrongValues: fields are missing, or have other types; all of them.
     """
     values: JsonObject = {}
+    problems: list[WrongValue] = []
     for name, aliases, annotation, is_required, is_lenient in _fields(cls):
         given = next((key for key in (name, *aliases) if data.get(key) is not None), name)
         try:
@@ -62,15 +92,17 @@ def checked_fields(cls: type[Any], data: JsonObject, path: tuple[str, ...] = ())
                 values[name] = checked(annotation, data[given], (*path, given))
             elif is_required:
                 raise WrongValue((*path, name), REQUIRED)
-        except WrongValue:
+        except WrongValue as problem:
             if not is_lenient:
-                raise
+                problems.append(problem)
+    if problems:
+        raise WrongValues(problems)
     return values
 
 
 def checked(annotation: Any, value: Any, path: tuple[str, ...] = ()) -> Any:
     """Convert a JSON value to a type. Raises a `WrongValue` if it is of another one."""
-    options = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    options = _options(annotation)
     for option in options:
         kind, inner = get_origin(option) or option, get_args(option)
         if kind is Literal:
@@ -78,19 +110,58 @@ def checked(annotation: Any, value: Any, path: tuple[str, ...] = ()) -> Any:
                 return value
         elif kind in (list, tuple) and isinstance(value, list | tuple):
             items = enumerate(cast("list[Any]", value))
-            values = [checked(inner[0], item, (*path, str(at))) for at, item in items]
-            return values if kind is list else tuple(values)
+            members = _members(inner[0], {str(at): item for at, item in items}, path)
+            return list(members.values()) if kind is list else tuple(members.values())
         elif kind is dict and isinstance(value, dict):
-            members = cast("JsonObject", value).items()
-            return {key: checked(inner[1], item, (*path, key)) for key, item in members}
+            return _members(inner[1], cast("JsonObject", value), path)
         elif is_dataclass(kind) and isinstance(value, dict):
             return option(**checked_fields(option, cast("JsonObject", value), path))
         elif kind is Any or type(value) is kind:
             return value
         elif (number := _number(kind, value)) is not None:
             return number
-    names = [_EXPECTED.get(get_origin(option) or option, "dictionary") for option in options]
-    raise WrongValue(path, f"Input should be a valid {names[0]}", value)
+    raise WrongValue(path, _expectation(options, value), value)
+
+
+def _options(annotation: Any) -> Sequence[Any]:
+    """The types of a union; any other type alone."""
+    # A union with a `Literal` in it is a `Union`.
+    is_union = isinstance(annotation, UnionType) or get_origin(annotation) is Union
+    return get_args(annotation) if is_union else (annotation,)
+
+
+def _members(annotation: Any, members: JsonObject, path: tuple[str, ...]) -> JsonObject:
+    """Convert each value. Raises a `WrongValues` with all that are of another type."""
+    if annotation is Any:
+        return members
+    values: JsonObject = {}
+    problems: list[WrongValue] = []
+    for key, member in members.items():
+        try:
+            values[key] = checked(annotation, member, (*path, key))
+        except WrongValue as problem:
+            problems.append(problem)
+    if problems:
+        raise WrongValues(problems)
+    return values
+
+
+def _expectation(options: Sequence[Any], value: object) -> str:
+    """Tell what a value of one of these types is."""
+    choices: list[object] = []
+    names: list[str] = []
+    for option in options:
+        kind = get_origin(option) or option
+        if kind is Literal:
+            choices += get_args(option)
+        elif kind is not NoneType:
+            names.append(_EXPECTED.get(kind, "dictionary"))
+    words = [repr(choice) for choice in choices]
+    if names:
+        words.append(f"a valid {' or '.join(names)}")
+    first = ", ".join(words[:-1])
+    listed = f"{first} or {words[-1]}" if first else words[-1]
+    return f"Input should be {listed}{guess(choices, value)}"
 
 
 def _number(kind: Any, value: Any) -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Protocol, get_args
 
 from codex_py.protocol.calls import PastCall, PastItems
+from codex_py.protocol.checked import guess
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.event_items import (
     AgentState,
@@ -208,7 +209,11 @@ def _text(item: Item) -> str:
     if (sign := _LINKS.get(item.type)) is not None:
         return f"[{sign}{item.name or ''}]({item.path or ''})"
     if item.type != "text":
-        raise Refused(f"Items of the type {item.type!r} cannot be sent to an agent here")
+        known = ["text", "local_image", *_LINKS]
+        raise Refused(
+            f"Items of the type {item.type!r} cannot be sent to an agent here;"
+            f" there are {', '.join(known)}{guess(known, item.type)}"
+        )
     return item.text or ""
 
 

@@ -69,6 +69,77 @@ def test_what_does_not_fit_is_told_by_its_place(data: Any, words: str) -> None:
     assert words in str(error.value)
 
 
+@frozen(kw_only=True)
+class Step:
+    status: Literal["pending", "in_progress", "completed"]
+    size: Literal["auto"] | int = "auto"
+
+
+@frozen(kw_only=True)
+class Steps:
+    title: str
+    steps: tuple[Step, ...] = ()
+    colors: list[Literal["red", "blue"]] | None = None
+    by_name: dict[str, Step] | None = None
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (
+            {"title": "", "steps": [{"status": "done"}]},
+            'invalid value "done" for `steps.0.status`:'
+            " Input should be 'pending', 'in_progress' or 'completed'",
+        ),
+        (
+            {"title": "", "steps": [{"status": "pending"}, {"status": "In Progress"}]},
+            'invalid value "In Progress" for `steps.1.status`:'
+            " Input should be 'pending', 'in_progress' or 'completed'; did you mean 'in_progress'?",
+        ),
+        (
+            {"title": "", "colors": ["red", "blu", 5]},
+            "invalid value \"blu\" for `colors.1`: Input should be 'red' or 'blue'; did you mean"
+            " 'blue'?; invalid value 5 for `colors.2`: Input should be 'red' or 'blue'",
+        ),
+        (
+            {"title": "", "by_name": {"a": {"status": True}}},
+            "invalid value true for `by_name.a.status`:"
+            " Input should be 'pending', 'in_progress' or 'completed'",
+        ),
+        (
+            {"title": "", "steps": [{"status": "pending", "size": "atuo"}]},
+            "invalid value \"atuo\" for `steps.0.size`: Input should be 'auto' or a valid integer;"
+            " did you mean 'auto'?",
+        ),
+        (
+            {"steps": [{}, {"status": "pending"}, {"status": 1}]},
+            "missing field `title`; missing field `steps.0.status`; invalid value 1 for"
+            " `steps.2.status`: Input should be 'pending', 'in_progress' or 'completed'",
+        ),
+        (
+            {"title": "", "colors": 5},
+            "invalid value 5 for `colors`: Input should be a valid list",
+        ),
+    ],
+)
+def test_a_wrong_choice_names_the_choices_and_all_problems_are_told(data: Any, words: str) -> None:
+    with pytest.raises(WrongValue) as error:
+        checked(Steps, data)
+    assert str(error.value) == words
+
+
+def test_of_many_problems_some_are_told() -> None:
+    with pytest.raises(WrongValue) as error:
+        checked(Steps, {"steps": [{"status": "x"}] * 1_000})
+    assert str(error.value).endswith("; and 993 more")
+    assert len(str(error.value)) < 1_000
+
+
+def test_an_error_says_which_types_there_are() -> None:
+    with pytest.raises(WrongValue, match="Input should be a valid list or string"):
+        checked(Whole, {"name": "", "line": 5})
+
+
 def test_a_value_is_shown_in_part_however_deep_or_long_it_is() -> None:
     deep: list[Any] = []
     for _ in range(100_000):

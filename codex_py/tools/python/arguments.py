@@ -1,15 +1,19 @@
 """The arguments of a Python function, as pydantic reads, checks and describes them."""
 
+import re
 from collections.abc import Iterable, Mapping
 from inspect import Parameter
 from types import NoneType
-from typing import Annotated, Any, ClassVar, Optional, Self, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Final, Optional, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
+from pydantic_core import ErrorDetails
 
-from codex_py.protocol.checked import WrongValue
+from codex_py.protocol.checked import WrongValue, WrongValues, guess
+
+_CHOICE: Final = re.compile("'([^']+)'")
 
 
 class FunctionArguments(BaseModel):
@@ -19,18 +23,24 @@ class FunctionArguments(BaseModel):
 
     @classmethod
     def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
-        """Raises a `WrongValue`: the text of pydantic's own error is long."""
+        """Raises a `WrongValues`: the text of pydantic's own error is long."""
         try:
             return super().model_validate_json(json_data, **options)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            path = [*map(str, first["loc"])]
-            raise WrongValue(path, first["msg"], first["input"]) from error
+            raise WrongValues([*map(_wrong_value, error.errors(include_url=False))]) from error
 
     def given(self) -> dict[str, Any]:
         """The arguments that the model gave, by the names of the parameters, in their order."""
         fields, given = type(self).model_fields, self.model_fields_set
         return {str(fields[name].alias): getattr(self, name) for name in fields if name in given}
+
+
+def _wrong_value(problem: ErrorDetails) -> WrongValue:
+    value = problem["input"]
+    path = [*map(str, problem["loc"])]
+    # pydantic has no list of the choices, but names them.
+    choices = _CHOICE.findall(str(problem.get("ctx", {}).get("expected", "")))
+    return WrongValue(path, problem["msg"] + guess(choices, value), value)
 
 
 def arguments_model(

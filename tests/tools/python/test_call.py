@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import count, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -81,6 +81,16 @@ def test_arguments_are_shown_in_the_order_of_the_parameters() -> None:
     names = ["one", "two", "three", "four", "five", "six"]
     item = run(many, dict.fromkeys(reversed(names), 1)).item
     assert list(item.arguments) == names
+
+
+def test_a_wrong_choice_names_the_choices_and_all_problems_are_told() -> None:
+    def paint(colour: Literal["red", "blue"], layers: list[Literal["top", "bottom"]]) -> None: ...
+
+    assert run(paint, {"colour": "Bleu", "layers": ["top", "side"]}).output == (
+        '[ERROR:InvalidArgs] failed to parse function arguments: invalid value "Bleu" for'
+        " `colour`: Input should be 'red' or 'blue'; did you mean 'blue'?; invalid value \"side\""
+        " for `layers.1`: Input should be 'top' or 'bottom'"
+    )
 
 
 @pytest.mark.parametrize(
