@@ -3,6 +3,8 @@
 import os
 import sys
 
+if sys.version_info < (3, 11):  # noqa: UP036 -- a checkout can be run with any Python
+    sys.exit("codex-py needs Python 3.11 or newer")  # pyright: ignore[reportUnreachable]
 if __name__ == "__main__" and not sys.flags.safe_path:
     # `python -m` puts the working directory first, and a repository may hold a `json.py`.
     del sys.path[0]

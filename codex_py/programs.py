@@ -63,8 +63,12 @@ class Programs:
         search_path = environment.get("PATH", os.defpath)
         if (found := find_program(name, search_path, self.test())) is not None:
             return found
-        if (inside := find_program(name, search_path)) is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        inside = find_program(name, search_path)
+        if inside is None:
+            why = os.strerror(errno.ENOENT)
+            if len(name.split()) > 1:
+                why += "; a program is one word, and the words after it belong into its arguments"
+            raise FileNotFoundError(errno.ENOENT, why, name)
         why = f"{ONLY_INSIDE}; to allow it, configure its path, {inside}"
         raise FileNotFoundError(errno.ENOENT, why, name, None, inside)
 

@@ -26,6 +26,8 @@ async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 async def main() -> None:
+    if len(sys.argv) != 2:
+        sys.exit("usage: event_stream.py PORT")
     server = await asyncio.start_server(talk, "127.0.0.1", int(sys.argv[1]))
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()

@@ -169,3 +169,17 @@ def test_a_temporary_folder_of_one_session_is_barred_in_those_without_it(home: P
 
 def test_a_path_of_which_nothing_is_left_does_not_become_the_working_directory(home: Path) -> None:
     assert programs_outside(home, {}).environment({"PATH": "/tmp:bin"}) == {"PATH": os.defpath}
+
+
+@pytest.mark.parametrize(
+    ("name", "has_hint"),
+    [("npx -y server", True), ("uv run\tserver", True), ("nosuchprogram", False), ("a", False)],
+)
+def test_a_command_line_in_place_of_a_program_is_told_so(
+    home: Path, name: str, has_hint: bool
+) -> None:
+    outside = Programs(home, home.parent, frozenset())
+    with pytest.raises(FileNotFoundError) as caught:
+        outside.find(name, variables(home, home))
+    assert str(caught.value.strerror).startswith("No such file or directory")
+    assert ("its arguments" in str(caught.value.strerror)) == has_hint

@@ -11,6 +11,7 @@ from codex_py.command_line.configuration import config_sources
 from codex_py.command_line.subcommand import command_parser
 from codex_py.config.explain import explain
 from codex_py.config.layers import read_layers
+from codex_py.config.paths import codex_home
 from codex_py.config.requirements import required
 from codex_py.errors import UsageError
 from codex_py.execpolicy.decision import RuleMatch
@@ -23,7 +24,11 @@ def run_config(arguments: Arguments, environment: Mapping[str, str]) -> int:
     """Print the story of a setting; the exit code."""
     words = arguments.words[1:]
     if len(words) != 2 or words[0] != "explain":
-        raise UsageError("say which setting: codex-py config explain KEY")
+        home = codex_home(environment)
+        raise UsageError(
+            "say which setting: codex-py config explain KEY. No command changes a setting:"
+            f" write `KEY = VALUE` into {home / 'config.toml'}, or pass -c KEY=VALUE"
+        )
     layers, requirements = required(read_layers(**config_sources(arguments, environment)))
     text = explain(words[1], layers, requirements.file)
     return print_out(f"{text}\n")

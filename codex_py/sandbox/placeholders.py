@@ -52,7 +52,11 @@ class Placeholders:
             except OSError as error:
                 # Unless it is taken, or no command could create it either.
                 if not os.path.lexists(path) and _may_get_entries(path.parent, error):
-                    text = f"the command was not run: {path} cannot be protected: {error.strerror}"
+                    text = (
+                        f"the command was not run: {path.parent} cannot be written to"
+                        f" ({error.strerror}), so {path.name} in it cannot be protected from"
+                        " commands; with `-s read-only` it need not be"
+                    )
                     raise ToolError(text, code="SandboxUnavailable") from error
         return [path for path in wanted if path in held]
 

@@ -57,10 +57,15 @@ install() {
     size="some 100 MB, half a minute"
     if [ "$2" = dev ]; then size="with the tools of the tests: some 450 MB, a minute or two"; fi
     echo "codex-py: installing into $root/.venv ($size)" >&2
+    # Ctrl-C ends Python with a traceback, which helps nobody.
+    trap 'echo "codex-py: the installation was interrupted; the next start makes it anew" >&2; exit 130' INT
     # One that is of no use, of another Python or half made, is made anew.
     if ! "$root/.venv/bin/python" -m pip --version >/dev/null 2>&1; then
         rm -rf "$root/.venv"
-        "$1" -m venv "$root/.venv"
+        if ! said=$("$1" -m venv "$root/.venv" 2>&1); then
+            echo "$said" >&2
+            exit 1
+        fi
     fi
     rm -f "$root/.venv/installed"
     log="$root/.venv/install.log"
@@ -74,6 +79,7 @@ install() {
         fi
         echo "codex-py: a version in constraints.txt is not available here; the newest versions are installed" >&2
     fi
+    trap - INT
     # Without compiled files the first start takes some 0.3 s longer.
     "$root/.venv/bin/python" -m compileall -q "$root/codex_py" || true
     wanted_stamp "$2" >"$root/.venv/installed"

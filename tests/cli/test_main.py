@@ -119,7 +119,6 @@ def test_nothing_is_imported_from_the_working_directory(
             2,
             "Error: `apply` takes its own options, behind its name: codex-py help apply\n",
         ),
-        (["config"], 2, "Error: say which setting: codex-py config explain KEY\n"),
     ],
 )
 def test_usage_errors_are_one_sentence(
@@ -127,6 +126,20 @@ def test_usage_errors_are_one_sentence(
 ) -> None:
     done = run(*argv, cwd=tmp_path, environment=environment)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", stderr)
+
+
+@pytest.mark.parametrize("words", [[], ["set", "model", "x"], ["get", "model"]])
+def test_config_says_how_a_setting_is_changed(
+    tmp_path: Path, environment: dict[str, str], words: list[str]
+) -> None:
+    done = run("config", *words, cwd=tmp_path, environment=environment)
+    file = Path(environment["CODEX_HOME"]) / "config.toml"
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2,
+        "",
+        "Error: say which setting: codex-py config explain KEY. No command changes a setting:"
+        f" write `KEY = VALUE` into {file}, or pass -c KEY=VALUE\n",
+    )
 
 
 @pytest.mark.parametrize(

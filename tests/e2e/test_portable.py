@@ -223,6 +223,20 @@ def test_a_hostile_file_is_refused_in_a_sentence(
     assert [path for path in other.home.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.parametrize(
+    "contents", [b"root:x:0:0::/root:/bin/sh\n", b"", b"[" * 100_000, b"\0\xff"]
+)
+def test_a_file_of_another_kind_is_not_called_damaged(other: Workplace, contents: bytes) -> None:
+    file = other.home.parent / "passwd"
+    file.write_bytes(contents)
+    code, _, told = sessions(other, "import", str(file))
+    assert code == 65
+    assert told == (
+        f"Error: cannot import {file}: it is not a session of"
+        " `codex-py sessions export --portable`\n"
+    )
+
+
 def test_a_file_that_is_none_or_too_large_is_refused(other: Workplace) -> None:
     pipe, large = other.home.parent / "pipe", other.home.parent / "large"
     os.mkfifo(pipe)

@@ -2,21 +2,24 @@
 
 import asyncio
 import threading
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeAlias
 
 _END_S: Final = 10.0
 """How long the end of the program waits for a conversation that nobody closed."""
+
+
+_Started: TypeAlias = Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]
 
 
 class LoopThread:
     """`loop` runs until `close`. What still runs there then is cancelled."""
 
     def __init__(self) -> None:
-        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+        started: _Started = Future()
         # A daemon: the program does not wait for it, but `close` may be called when it ends.
-        self._thread = threading.Thread(target=lambda: asyncio.run(_serve(started)), daemon=True)
+        self._thread = threading.Thread(target=_run, args=(started,), daemon=True)
         self._thread.start()
         self.loop, self._end = started.result()
 
@@ -27,7 +30,27 @@ class LoopThread:
             self._thread.join(_END_S)
 
 
-async def _serve(started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop that can end while the program ends.
+
+    asyncio waits for the default executor in a new thread, and Python 3.12.0 and 3.12.1 start none at that time.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._threads = ThreadPoolExecutor()
+        self.set_default_executor(self._threads)
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ARG002 -- it never waits
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _run(started: _Started) -> None:
+    with asyncio.Runner(loop_factory=_Loop) as runner:
+        runner.run(_serve(started))
+
+
+async def _serve(started: _Started) -> None:
     end = asyncio.Event()
     started.set_result((asyncio.get_running_loop(), end))
     await end.wait()

@@ -202,11 +202,9 @@ def import_portable(
     """
     with _reading(source) as file:
         lines = _lines(file)
-        header = as_object(next(lines, None))
+        header = _header(lines)
         mark, exported_id = text_field(header, "mark"), text_field(header, "thread_id").lower()
         patch, name = text_field(header, "patch"), text_field(header, "name")
-        if header.get("format") != FORMAT or header.get("format_version") != 1:
-            raise _Unfit("it is not a session of `codex-py sessions export --portable`")
         if not _MARK.fullmatch(mark) or not is_thread_id(exported_id) or len(patch) > MAX_PATCH:
             raise _Unfit("its header is damaged")
         places = {"cwd": str(cwd), "codex_home": str(home), "home": environment.get("HOME", "/")}
@@ -231,6 +229,17 @@ def import_portable(
     if name and name.isprintable() and len(name) <= _LONGEST_NAME:
         rename_thread(home, thread_id, name)
     return Imported(thread_id, exported_id, patch)
+
+
+def _header(lines: Iterator[Any]) -> dict[str, Any]:
+    """The first line of a portable session."""
+    try:
+        header = as_object(next(lines, None))
+    except (ValueError, RecursionError):
+        header = {}
+    if header.get("format") != FORMAT or header.get("format_version") != 1:
+        raise _Unfit("it is not a session of `codex-py sessions export --portable`")
+    return header
 
 
 @contextmanager
