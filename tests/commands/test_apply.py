@@ -192,6 +192,49 @@ def test_the_rest_of_a_patch_is_applied_without_a_name_that_no_file_can_have(pla
 
 
 @pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        (".mcp.json", "agents start"),
+        ("sub/.envrc", "direnv runs it"),
+        (".vscode/tasks.json", "editors run"),
+        (".VSCode/Settings.json", "editors run"),
+        (".gitmodules", "git fetches"),
+        (".github/workflows/ci.yml", "on the server, with its keys"),
+        (".github/actions/a/action.yml", "on the server, with its keys"),
+        (".gitlab-ci.yml", "on the server, with its keys"),
+        (".devcontainer/devcontainer.json", "editors run"),
+        (".husky/pre-commit", "as a hook"),
+        (".pre-commit-config.yaml", "as a hook"),
+        (".gitattributes", "git converts"),
+        ("mcp.json", ""),
+        ("docs/envrc", ""),
+        (".github/CODEOWNERS", ""),
+        (".vscode.json", ""),
+    ],
+)
+def test_a_file_that_programs_use_unasked_is_noted(place: Place, name: str, why: str) -> None:
+    (place.root / name).parent.mkdir(parents=True, exist_ok=True)
+    for patch in (added(name), f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch\n"):
+        code, _, err = place.apply("--check", stdin=patch)
+        assert code == 0, err
+        assert (f"Note: {name} is new: " in err) is bool(why), err
+        assert why in err
+    (place.root / name).write_text("1\n", encoding="utf-8")
+    changed = f"--- a/{name}\n+++ b/{name}\n@@ -1 +1 @@\n-1\n+2\n"
+    facts = json.loads(place.apply("--json", stdin=changed)[1])
+    assert [note.partition(":")[0] for note in facts["notes"]] == [f"{name} is changed"] * bool(why)
+    removed = f"--- a/{name}\n+++ /dev/null\n@@ -1 +0,0 @@\n-2\n"
+    assert json.loads(place.apply("--json", stdin=removed)[1])["notes"] == []
+
+
+def test_a_new_submodule_is_named_as_one(place: Place) -> None:
+    code, out, err = place.apply(stdin=added("sm", "160000", f"Subproject commit {'a' * 40}"))
+    assert (code, out) == (0, "Success. Updated the following files:\nA sm\n")
+    assert "Note: sm is a submodule: its empty folder is made, and nothing is fetched.\n" in err
+    assert [*(place.root / "sm").iterdir()] == []
+
+
+@pytest.mark.parametrize(
     ("target", "outside"),
     [
         ("f", ""),

@@ -7,6 +7,7 @@ from typing import Any
 
 from codex_py.command_line.stopping import Stopped
 from codex_py.commands.apply.input import PatchInput
+from codex_py.commands.apply.unasked import used_unasked
 from codex_py.errors import CodexError, ExitCode, PatchError
 from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.files.commit import Committed
@@ -70,7 +71,8 @@ class Report:
             rejects: the `.rej` files that were written, one for each of the plan's rejects.
         """
         links = [_link_note(change, cwd) for change in plan.links]
-        for note in (*plan.notes, *links, *(committed.notes if committed else ())):
+        unasked = [note for change in plan.changes if (note := _unasked_note(change, cwd))]
+        for note in (*plan.notes, *links, *unasked, *(committed.notes if committed else ())):
             self.note(note)
         reasons = [reason for reject in plan.rejects for reason in reject.reasons]
         for reason in reasons:
@@ -134,9 +136,21 @@ def _link_note(change: PatchedFile, cwd: Path) -> str:
     path = change.destination
     target = os.path.realpath(path.parent / (change.link or ""))
     is_inside = Path(target).is_relative_to(cwd.resolve())
-    name = path.relative_to(cwd) if path.is_relative_to(cwd) else path
     outside = "" if is_inside else f", outside of {cwd}"
-    return f"{name} is a symbolic link to {change.link}{outside}."
+    return f"{_shown(path, cwd)} is a symbolic link to {change.link}{outside}."
+
+
+def _unasked_note(change: PatchedFile, cwd: Path) -> str:
+    """A sentence about a file that programs act on by themselves; empty for any other, and for one that goes."""
+    name = _shown(change.destination, cwd)
+    if change.new is None or not (why := used_unasked(name)):
+        return ""
+    done = "new" if change.old is None else "changed"
+    return f"{name} is {done}: {why}."
+
+
+def _shown(path: Path, cwd: Path) -> str:
+    return str(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
 
 
 def _is_incomplete(plan: PatchPlan) -> bool:

@@ -16,11 +16,19 @@ from codex_py.patch.unified.hunks import BinaryHalf, FileDiff
 
 MAX_UNPACKED = 512 * 1024 * 1024
 """Bytes of all halves of a diff, and of what its deltas make: a few bytes can stand for gigabytes."""
+_ALWAYS_UNPACKED = 64 * 1024 * 1024
+_MAX_RATIO = 100
+"""Contents that are packed better than this, such as zeros, take seconds for nothing."""
 
 _START = re.compile(rb"(literal|delta) (\d{0,10})\s*$")
 _LENGTHS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 """The first letter of a line says how many bytes it stands for, from 1."""
 _DAMAGED = "the binary contents are damaged"
+
+
+def unpacked_room(diff_bytes: int) -> int:
+    """How many bytes the halves of a diff of this length may hold or make."""
+    return min(MAX_UNPACKED, max(_ALWAYS_UNPACKED, diff_bytes * _MAX_RATIO))
 
 
 def read_half(lines: Sequence[bytes], at: int, room: int) -> tuple[BinaryHalf, int] | None:
@@ -35,6 +43,8 @@ def read_half(lines: Sequence[bytes], at: int, room: int) -> tuple[BinaryHalf, i
     if (start := _START.match(lines[at]) if at < len(lines) else None) is None:
         return None
     size, first, packed = int(b"0" + start[2]), at + 1, list[bytes]()
+    # Before anything is decoded, which takes a while.
+    _refuse_large(size, room, first)
     for at in range(first, len(lines)):
         if not (text := lines[at].rstrip(b"\r\n")):
             break
@@ -42,16 +52,23 @@ def read_half(lines: Sequence[bytes], at: int, room: int) -> tuple[BinaryHalf, i
     # One byte more would show that it is longer than it says.
     unpacker = zlib.decompressobj()
     try:
-        data = b"" if size > room else unpacker.decompress(b"".join(packed), size + 1)
+        data = unpacker.decompress(b"".join(packed), size + 1)
         made = _sizes(data)[1] if start[1] == b"delta" and data else 0
     except (zlib.error, IndexError):
         raise _damaged(first) from None
-    if size + made > room:
-        reason = f"its binary contents are longer than {MAX_UNPACKED >> 20} MB together"
-        raise PatchError(reason, kind="parse", line=first)
+    _refuse_large(size + made, room, first)
     if len(data) != size or not unpacker.eof:
         raise _damaged(first)
     return BinaryHalf(start[1] == b"delta", data, size + made), at + 1
+
+
+def _refuse_large(size: int, room: int, line: int) -> None:
+    if size > room:
+        reason = (
+            "its binary contents take too much room once they are unpacked: more than"
+            f" {_ALWAYS_UNPACKED >> 20} MB, and {_MAX_RATIO} times the patch or {MAX_UNPACKED >> 20} MB"
+        )
+        raise PatchError(reason, kind="parse", line=line)
 
 
 def patched_binary(diff: FileDiff, old: bytes, path: str) -> bytes:

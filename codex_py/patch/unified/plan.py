@@ -158,6 +158,10 @@ class _Planner(Planner[Target]):
             self.named.append(("A", target.new_shown))
             file.added = True
         self._put(file, new, target)
+        if new.kind == "submodule":
+            self.findings.notes.append(
+                f"{target.new_shown} is a submodule: its empty folder is made, and nothing is fetched."
+            )
         self.findings.hunks += [
             HunkReport(target.new, 1, hunk.line, 1, 0) for hunk in target.diff.hunks
         ]

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from codex_py.errors import PatchError
 from codex_py.patch.diff.names import git_names, header_name, unquoted
-from codex_py.patch.unified.binary import MAX_UNPACKED, read_half
+from codex_py.patch.unified.binary import read_half, unpacked_room
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff
 
 _NO_FILE = (b"1970-01-01 ", b"1969-12-31 ", b"(nonexistent)", b"(revision 0)")
@@ -132,7 +132,7 @@ class _Reader:
         self._marks = b"".join([line[:1] for line in lines])
         self._files: list[FileDiff] = []
         self._header: _Header | None = None
-        self._room = MAX_UNPACKED
+        self._room = unpacked_room(sum(map(len, lines)))
 
     def files(self) -> tuple[FileDiff, ...]:
         at = 0

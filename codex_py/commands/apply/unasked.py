@@ -1,0 +1,49 @@
+"""Names of files that programs act on without being asked again: who applies a patch should know that it has one.
+
+A patch cannot change `.git` and the folders of agents at all.
+"""
+
+import re
+from typing import Final
+
+_PLACES: Final = (
+    (r"\.mcp\.json", "agents start the servers that it names"),
+    (r"\.envrc", "direnv runs it in this folder"),
+    (r"\.vscode/[^/]+\.json", "editors run what it says when they open the folder"),
+    (r"[^/]+\.code-workspace", "editors run what it says when they open the folder"),
+    (r"\.(?:idea|zed|cursor|fleet)/.+", "editors use it when they open the folder"),
+    (
+        r"\.devcontainer/.+|\.devcontainer\.json",
+        "editors run what it says when they open the folder",
+    ),
+    (r"\.gitmodules", "git fetches the repositories that it names as submodules"),
+    (r"\.gitattributes", "git converts files as it says"),
+    (
+        r"\.(?:github|gitea|forgejo)/(?:workflows|actions)/.+",
+        "it runs on the server, with its keys",
+    ),
+    (r"\.gitlab-ci\.yml|\.gitlab/.+\.yml", "it runs on the server, with its keys"),
+    (r"\.(?:circleci|buildkite)/.+", "it runs on the server, with its keys"),
+    (r"\.travis\.yml|\.drone\.yml|\.woodpecker\.ya?ml", "it runs on the server, with its keys"),
+    (r"azure-pipelines\.ya?ml|bitbucket-pipelines\.yml", "it runs on the server, with its keys"),
+    (r"(?:.*\.)?Jenkinsfile", "it runs on the server, with its keys"),
+    (r"\.(?:husky|githooks|hooks)/.+", "git may run it as a hook"),
+    (
+        r"\.pre-commit-(?:config|hooks)\.yaml|\.?lefthook\.ya?ml",
+        "git may run what it says as a hook",
+    ),
+    (r"\.npmrc|\.yarnrc(?:\.yml)?|\.pnpmfile\.cjs|bunfig\.toml", "package managers follow it"),
+    (r"\.(?:mise|rtx)\.toml|mise\.toml|\.tool-versions", "mise follows it in this folder"),
+)
+_EXPRESSION: Final = [
+    (re.compile(rf"(?:.*/)?(?:{names})", re.IGNORECASE), why) for names, why in _PLACES
+]
+
+
+def used_unasked(name: str) -> str:
+    """Say in a clause who acts on a file of this name; empty if nobody does.
+
+    Args:
+        name: relative to the folder of the patch. The file may be at any depth, and file systems ignore case.
+    """
+    return next((why for names, why in _EXPRESSION if names.fullmatch(name)), "")
