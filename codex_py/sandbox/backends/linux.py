@@ -84,6 +84,7 @@ class LauncherBackend:
             offline=view.offline,
             proxied=bool(view.proxy),
             guard_truncate=is_landlock and landlock.version() < landlock.TRUNCATE_SINCE,
+            tracing=self._reaches_own_processes_alone,
             backend=self.name,
         )
         if program is None or not sys.executable:
@@ -111,6 +112,12 @@ class LauncherBackend:
             # The supervisor refuses to create these names; they need no placeholders.
             words += [f"protect={path}" for path in absent_names(view.roots)]
         return [*words, "--", *argv]
+
+    @property
+    def _reaches_own_processes_alone(self) -> bool:
+        """True if a command can look into no process but its own. In a view, Landlock sees to that."""
+        is_view = self.name == "views" and landlock.version() >= landlock.REFER_SINCE
+        return self.name == "namespaces" or is_view
 
     def _spilt(self, words: list[str]) -> list[str]:
         """The words, or one for a file with them: a command line has a limit."""
@@ -213,7 +220,7 @@ def _mounts(view: Layout) -> list[str]:
 @cache
 def _filter_file(*, offline: bool, proxied: bool) -> str | None:
     """The path of an anonymous file with the filter, for children of this process; None if there is no filter."""
-    program = filter_program(os.uname().machine, offline=offline, proxied=proxied)
+    program = filter_program(os.uname().machine, offline=offline, proxied=proxied, tracing=True)
     if program is None or sys.platform != "linux":
         return None
     descriptor = os.memfd_create("filter")

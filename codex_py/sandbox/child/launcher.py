@@ -16,7 +16,7 @@ import posix
 from codex_py.sandbox.child import kernel, landlock, namespaces
 from codex_py.sandbox.child.confinement import FAILED, Confinement, say
 from codex_py.sandbox.child.kernel import signals
-from codex_py.sandbox.child.leftovers import Leftovers
+from codex_py.sandbox.child.leftovers import Leftovers, wait_for_child
 from codex_py.sandbox.child.subreaper import Subreaper, drop_output, exit_code
 
 
@@ -84,7 +84,7 @@ def _wait_as_first_process(command: int, report: int) -> None:
     drop_output()
     pid = status = 0
     while pid != command:
-        pid, status = posix.wait()
+        pid, status = wait_for_child()
     Leftovers().wait()
     code = exit_code(status)
     # Before the namespaces are taken down, which takes 20 ms.

@@ -6,12 +6,14 @@ A shell ends without waiting for `>(tee log)`, `( … ) &` or a coprocess, which
 import posix
 import time
 
+from codex_py.sandbox.child import kernel
 from codex_py.sandbox.child.kernel import signals
 
 _QUIET_S = 0.3
 """They are killed when they have done nothing for this long."""
 _MOST_S = 2.0
 """They are killed after this time, whatever they do."""
+_DETACH = 17
 _FIRST_LOOK_S, _LOOK_EVERY_S = 0.002, 0.02
 _AWAITED = (signals.SIGCHLD, signals.SIGUSR1)
 _STATE, _TIMES = 0, slice(11, 13)
@@ -65,10 +67,31 @@ class Leftovers:
         return wait_s
 
 
+def wait_for_child(options: int = 0) -> tuple[int, int]:
+    """As `waitpid`, for any child.
+
+    A child that makes us its tracer, as every process may do with its parent, would stop at its next signal.
+    It goes on without a tracer, and is returned with the id -1.
+    """
+    child, status = posix.waitpid(-1, options)
+    if not child or not posix.WIFSTOPPED(status):
+        return child, status
+    number = posix.WSTOPSIG(status)
+    if number == signals.SIGTRAP:
+        # The kernel stops it so when it executes a program.
+        number = 0
+    try:
+        kernel.system_call("ptrace", _DETACH, child, 0, number)
+    except OSError:
+        # It was killed meanwhile.
+        return -1, 0
+    return -1, 0
+
+
 def _reap() -> bool:
     """Reap the children that have ended. False if there is no other child, and so nothing below this process."""
     try:
-        while posix.waitpid(-1, posix.WNOHANG)[0]:
+        while wait_for_child(posix.WNOHANG)[0]:
             pass
     except ChildProcessError:
         return False

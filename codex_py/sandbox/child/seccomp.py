@@ -27,6 +27,7 @@ _NEW_TIME: Final = 0x80
 _INTERNET: Final = (2, 10)
 """Families of sockets."""
 _AF_UNIX, _SOCK_STREAM, _SOCK_SEQPACKET, _SOCK_TYPE_MASK = 1, 1, 5, 0xF
+_FIRST_PROCESS = 1
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _SET_FLAGS, _SET_MORE_FLAGS = 0x40086602, 0x401C5820
 _O_ACCMODE_AND_TRUNC, _O_TRUNC = 0o1003, 0o1000
@@ -34,8 +35,7 @@ _O_WRITES = 0o3 | 0o100 | _O_TRUNC
 
 _NEVER: Final = (
     # Other processes, and what the kernel keeps for them.
-    *("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd"),
-    *("add_key", "request_key", "keyctl"),
+    *("pidfd_getfd", "add_key", "request_key", "keyctl"),
     # Does what other system calls do, past this filter.
     *("io_uring_setup", "io_uring_enter", "io_uring_register"),
     # Other views of the file system.
@@ -46,6 +46,8 @@ _NEVER: Final = (
     *("kexec_load", "kexec_file_load", "reboot", "swapon", "swapoff", "acct", "quotactl"),
     *("quotactl_fd", "syslog"),
 )
+_TRACING: Final = (("ptrace", 1), ("process_vm_readv", 0), ("process_vm_writev", 0))
+"""With the index of the argument that has the id of a process."""
 _EXTENDED_ATTRIBUTES: Final = (
     *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "file_setattr"),
     *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
@@ -87,6 +89,7 @@ def filter_program(
     offline: bool,
     proxied: bool = False,
     guard_truncate: bool = False,
+    tracing: bool = False,
     backend: str = "namespaces",
 ) -> bytes | None:
     """The filter, 8 bytes an instruction; None for a machine whose system calls are unknown here.
@@ -100,6 +103,8 @@ def filter_program(
         proxied: in a network namespace without a way out: refuse the sockets that lead elsewhere, such as local ones.
         guard_truncate: files can be truncated only by opening them for writing. Landlock does not prevent
             that before its version 3.
+        tracing: let a command trace its own processes, where nothing else is in its reach: debuggers and
+            LeakSanitizer do. Never the first process of its namespace, which may be ours.
         backend: for `supervised`, notify the supervisor of calls that change entries and attributes. Extended
             attributes are unsupported, as on a file system without them. Without namespaces, a thread may set
             only its own priority and processors, by the id 0: other ids may be those of the agent.
@@ -120,6 +125,7 @@ def filter_program(
         *(_truncation_rules() if guard_truncate else ()),
         *(_supervision_rules() if backend == "supervised" else ()),
         *((name, [_REFUSED]) for name in (*_NEVER, *(_NETWORK if offline else ()))),
+        *_tracing_rules(allowed=tracing),
         *_argument_rules(offline=offline or proxied),
         *(_internet_alone() if proxied else ()),
         *(() if backend == "namespaces" else _scheduling_rules()),
@@ -153,6 +159,14 @@ def _supervision_rules() -> Iterator[_Rule]:
         yield name, [_UNSUPPORTED]
     flags = _SET_FLAGS, _SET_MORE_FLAGS
     yield "ioctl", _if(1, _EQUAL, *flags, then=_UNSUPPORTED, otherwise=_NEXT_RULE)
+
+
+def _tracing_rules(*, allowed: bool) -> Iterator[_Rule]:
+    for name, process in _TRACING:
+        if allowed:
+            yield name, _if(process, _EQUAL, _FIRST_PROCESS, then=_REFUSED)
+        else:
+            yield name, [_REFUSED]
 
 
 def _scheduling_rules() -> Iterator[_Rule]:

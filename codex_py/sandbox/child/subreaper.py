@@ -11,7 +11,7 @@ import posix
 from codex_py.sandbox.child import kernel, landlock, namespaces
 from codex_py.sandbox.child.confinement import FAILED, Confinement
 from codex_py.sandbox.child.kernel import signals
-from codex_py.sandbox.child.leftovers import Leftovers
+from codex_py.sandbox.child.leftovers import Leftovers, wait_for_child
 
 _SIGNAL_EXIT_BASE = 128
 _PARENT_FIELD, _ENVIRONMENT_FIELDS = 1, slice(47, 49)
@@ -105,7 +105,7 @@ class Subreaper:
         while posix.getppid() == launcher:
             pid = -1
             while pid:
-                pid, status = posix.waitpid(-1, posix.WNOHANG)
+                pid, status = wait_for_child(posix.WNOHANG)
                 if pid == command:
                     return status
             signals.sigwait(awaited)
