@@ -6,7 +6,7 @@ fields. `fields`, `replace` and `asdict` of `dataclasses` work on it.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from typing import Any, NoReturn, TypeVar, dataclass_transform, overload
 
@@ -55,6 +55,18 @@ def _parameter(each: Field[Any]) -> inspect.Parameter:
     return inspect.Parameter(each.name, kind, default=default, annotation=each.type)
 
 
+def _misfit(made: type[Any], names: Sequence[str], given: Collection[str]) -> str:
+    """The message about arguments that are not the fields of a class."""
+    text = f"{made.__qualname__} takes the fields {', '.join(names)}"
+    unknown = [name for name in given if name not in names]
+    missing = [name for name in names if name not in given]
+    if unknown:
+        text += f"; it has no field {', '.join(unknown)}"
+    if missing:
+        text += f"; {', '.join(missing)} must be given"
+    return text
+
+
 def _initializer(made: type[Any]) -> Callable[..., None]:
     positional: tuple[str, ...] = made.__match_args__
     names = [each.name for each in fields(made)]
@@ -73,7 +85,7 @@ def _initializer(made: type[Any]) -> Callable[..., None]:
             if name not in complete:
                 complete[name] = make()
         if complete.keys() != expected or len(by_place) < len(values) or by_place.keys() & given:
-            raise TypeError(f"{made.__qualname__} takes the fields {', '.join(names)}")
+            raise TypeError(_misfit(made, names, complete.keys()))
         for name, value in complete.items():
             object.__setattr__(self, name, value)
 

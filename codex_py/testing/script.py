@@ -103,7 +103,8 @@ class ScriptedModel:
             thread = request.thread if self._each_thread else ""
             place = self._played.get(thread, 0)
             if place == len(self._script):
-                return _error(errors, self.end_status, "the script is at its end")
+                problem = f"the script is at its end, after {place} answers; nothing was sent to a provider"
+                return _error(errors, self.end_status, problem)
             self._played[thread] = place + 1
             script = self._script[place]
         while not isinstance(script, RenderedReply):

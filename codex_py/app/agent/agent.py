@@ -96,6 +96,8 @@ class Agent(Generic[OutputT]):
             "sandbox_mode": sandbox,
         }
         own = {key: value for key, value in own.items() if value is not None}
+        if callable(tools):
+            raise TypeError("`tools` is a sequence of functions: tools=[function]")
         nobody = {"approval_policy": "never"} if approve is None else {}
         setup = AgentSetup(
             cwd=Path(cwd).absolute(),
@@ -266,6 +268,8 @@ class Agent(Generic[OutputT]):
         return await self._conversation.run(prompt, self._files(images), output_type, tell)
 
     def _files(self, images: Sequence[Path | str]) -> list[Path]:
+        if isinstance(images, str | Path):
+            raise TypeError(f"`images` is a sequence of files: images=[{str(images)!r}]")
         files = [self._cwd / image for image in images]
         for file in files:
             if not file.is_file():

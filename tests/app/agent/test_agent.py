@@ -722,3 +722,18 @@ def test_output_of_the_agent_is_not_on_stdout(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sys, "stdout", written)
     Agent(FakeModel("Hello.")).run_sync("go")
     assert written.getvalue() == ""
+
+
+@pytest.mark.parametrize("images", ["picture.png", Path("picture.png")])
+def test_one_image_in_place_of_several_is_a_type_error(images: Any) -> None:
+    with (
+        Agent(FakeModel("x")) as agent,
+        pytest.raises(TypeError, match=r"images=\['picture.png'\]"),
+    ):
+        agent.run_sync("look", images=images)
+
+
+def test_one_function_in_place_of_several_tools_is_a_type_error() -> None:
+    tools: Any = len
+    with pytest.raises(TypeError, match=r"tools=\[function\]"):
+        Agent(FakeModel("x"), tools=tools)
