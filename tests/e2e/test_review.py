@@ -225,6 +225,183 @@ def test_an_answer_that_breaks_the_schema_is_asked_for_once_more(
     assert "The review failed: " in err
 
 
+WELL = {
+    "title": "It breaks",
+    "body": "Because.",
+    "confidence_score": 0.9,
+    "priority": 2,
+    "code_location": {"absolute_file_path": "code", "line_range": {"start": 2, "end": 2}},
+}
+TOP = {
+    "overall_correctness": "patch is incorrect",
+    "overall_explanation": "Looked.",
+    "overall_confidence_score": 0.8,
+}
+PLACED = {"absolute_file_path": "code"}
+
+
+def listed(*findings: Any, **top: Any) -> str:
+    return json.dumps({"findings": findings, **TOP, **top})
+
+
+BROKEN: dict[str, tuple[str, list[tuple[str, int, str, int | None]], int]] = {
+    # The answer; title, priority, path and first line of each finding; the number of those that cannot be read.
+    "fenced": (
+        f"Here it is:\n```json\n{listed(WELL)}\n```\nThat is all.",
+        [("It breaks", 2, "code", 2)],
+        0,
+    ),
+    "prose around it": (
+        f"My {{first}} review:\n{listed(WELL)}\nI hope it helps.",
+        [("It breaks", 2, "code", 2)],
+        0,
+    ),
+    "no lines": (
+        listed({**WELL, "code_location": PLACED}, WELL),
+        [("It breaks", 2, "code", None), ("It breaks", 2, "code", 2)],
+        0,
+    ),
+    "no place": (
+        listed({"title": "[P0] Bad", "body": "Very."}),
+        [("[P0] Bad", 0, "", None)],
+        0,
+    ),
+    "texts for numbers": (
+        listed(
+            {
+                **WELL,
+                "priority": "P3",
+                "confidence_score": "high",
+                "code_location": {**PLACED, "line_range": {"start": "2", "end": "4.0"}},
+            }
+        ),
+        [("It breaks", 3, "code", 2)],
+        0,
+    ),
+    "lines as a text": (
+        listed({**WELL, "code_location": {**PLACED, "line_range": "4-2"}}),
+        [("It breaks", 2, "code", 2)],
+        0,
+    ),
+    "no title": (
+        listed({"body": "It leaks.\nA lot.", "priority": 9}),
+        [("It leaks.", 3, "", None)],
+        0,
+    ),
+    "some that say nothing": (
+        listed(WELL, {"title": 5}, "no object", None, {"priority": 0}),
+        [("It breaks", 2, "code", 2)],
+        4,
+    ),
+    "no list": (listed(findings="none"), [], 1),
+    "one object for a list": (
+        json.dumps({**TOP, "findings": WELL}),
+        [("It breaks", 2, "code", 2)],
+        0,
+    ),
+    "a list alone": (json.dumps([WELL]), [("It breaks", 2, "code", 2)], 0),
+    "only findings": (json.dumps({"findings": [WELL]}), [("It breaks", 2, "code", 2)], 0),
+    "cut": (
+        listed(WELL, {**WELL, "title": "The second one"})[:-220],
+        [("It breaks", 2, "code", 2)],
+        1,
+    ),
+    "line breaks in a text": (
+        listed({**WELL, "body": "One LINE two"}).replace(" LINE ", "\n"),
+        [("It breaks", 2, "code", 2)],
+        0,
+    ),
+}
+
+
+def bad(text: str) -> list[Any]:
+    return [*ev_message(text), ev_completed()]
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_can_be_read_of_an_answer_that_breaks_the_schema_is_kept(
+    place: Workplace, repository: Path, name: str
+) -> None:
+    text, expected, unread = BROKEN[name]
+    code, out, err, _ = review(place, [bad(text)] * 2, "--uncommitted", "--format", "json")
+    assert code == 0
+    read = json.loads(out)
+    found = [(f["title"], f["priority"], f["path"], f["start"]) for f in read["findings"]]
+    assert found == expected
+    assert read.get("unread", 0) == unread
+    assert ("could not be read" in err) == (unread > 0)
+    assert "text" not in read
+
+
+def test_findings_that_cannot_be_read_fail_a_gate(place: Workplace, repository: Path) -> None:
+    minor = {**WELL, "priority": 3}
+    script = [bad(listed(minor, {}))] * 2
+    assert review(place, script, "--uncommitted", "--fail-on", "p0")[0] == 3
+    assert review(place, [bad(listed(minor, {}))] * 2, "--uncommitted")[0] == 0
+
+
+PROSE = ["I found nothing wrong.\n\nBut look at `code`, line 2.", '{"verdict": "fine"}']
+
+
+@pytest.mark.parametrize("format_", ["text", *FORMATS])
+@pytest.mark.parametrize("text", PROSE)
+def test_an_answer_without_any_findings_is_shown_in_each_format(
+    place: Workplace, repository: Path, format_: str, text: str
+) -> None:
+    script = [bad(text)] * 2
+    code, out, err, _ = review(place, script, "--uncommitted", "--format", format_)
+    assert code == 4
+    assert "The review failed: " in err
+    match format_:
+        case "text":
+            assert out == f"{text}\n"
+        case "json":
+            assert (json.loads(out)["findings"], json.loads(out)["text"]) == ([], text)
+        case "sarif":
+            (run,) = json.loads(out)["runs"]
+            (invocation,) = run["invocations"]
+            assert not invocation["executionSuccessful"]
+            (note,) = invocation["toolExecutionNotifications"]
+            assert note["message"]["text"] == text
+        case "junit":
+            suite = ElementTree.fromstring(out)
+            assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == (
+                *("1", "0", "1"),
+            )
+            assert [error.text for error in suite.iter("error")] == [text]
+        case _:
+            assert out.startswith("::error title=")
+            assert text.splitlines()[-1] in out
+
+
+def test_an_answer_that_cannot_be_read_is_part_of_the_conversation(
+    place: Workplace, repository: Path
+) -> None:
+    done = bad("Looked at line 2.")
+    with ScriptedServer([bad(PROSE[0]), bad(PROSE[0]), done]) as server:
+        place.configure(server)
+        first = run_codex_py(["exec", "--json", "review", "--uncommitted"], place.home, place.cwd)
+        events = jsonl(first.stdout)
+        resumed = ["exec", "resume", "--last", "What did you mean?"]
+        assert run_codex_py(resumed, place.home, place.cwd).returncode == 0
+    assert first.returncode == 4
+    (said,) = [
+        e["item"]["text"] for e in events if e.get("item", {}).get("type") == "agent_message"
+    ]
+    assert said == PROSE[0]
+    assert (events[-1]["type"], events[-1]["error"]["code"]) == ("turn.failed", "schema")
+    assert events[-1]["review"]["text"] == PROSE[0]
+    assert "But look at" in json.dumps(server.requests[2].input)
+
+
+def test_an_empty_answer_is_no_review(place: Workplace, repository: Path) -> None:
+    for text in ("", " \n"):
+        code, out, err, _ = review(place, [bad(text)] * 2, "--uncommitted")
+        assert code == 4
+        assert out.strip() == ""
+        assert "The review failed: " in err
+
+
 def test_a_change_of_agents_md_does_not_instruct_the_reviewer(
     place: Workplace, repository: Path
 ) -> None:

@@ -9,13 +9,13 @@ import json
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from codex_py.app.options import SessionSetup
 from codex_py.app.review.change import Change, change_to_review
-from codex_py.app.review.findings import Review, read_review
-from codex_py.app.review.formats import as_text
+from codex_py.app.review.findings import Review, data_of, read_review
+from codex_py.app.review.formats import as_text, unread_text
 from codex_py.app.review.target import ReviewTarget
 from codex_py.app.settings import configured_choices, provider_and_model
 from codex_py.config.config import Config
@@ -89,12 +89,20 @@ class Reviews:
         change = await asyncio.to_thread(
             change_to_review, target, self._setup.config, self._setup.environment
         )
-        answer = await _reviewed(self._setup, thread, change)
-        self.last = self.review = review = read_review(answer, change)
+        answer, error = await _reviewed(self._setup, thread, change)
+        review = read_review(answer, change)
+        if error is not None and not answer.strip():
+            raise error
+        self.last = self.review = review
+        if unread := unread_text(review):
+            thread.warn(unread)
 
         async def events() -> AsyncIterator[ResponseEvent]:
             content: Any = [{"type": "output_text", "text": as_text(review, change.root)}]
             yield OutputItemDone(0, Message(role="assistant", content=content))
+            if error is not None and review.text:
+                # Its text is shown, and in the history.
+                raise error
             yield Completed(Usage())
 
         yield events()
@@ -104,12 +112,20 @@ class Reviews:
             return {}
         most = -1 if self._fail_on is None else self._fail_on
         has_failed = any(finding.priority <= most for finding in self.review.findings)
+        # Nobody knows how serious those are that cannot be read.
+        has_failed |= self._fail_on is not None and self.review.unread > 0
         code = ExitCode.GATE if has_failed else ExitCode.DONE
-        return {"review": asdict(self.review), "exit_code": code}
+        return {"review": data_of(self.review), "exit_code": code}
 
 
-async def _reviewed(setup: SessionSetup, thread: Thread, change: Change) -> str:
-    """The answer of a child session that reads the change. Raises a `CodexError` if there is none."""
+async def _reviewed(
+    setup: SessionSetup, thread: Thread, change: Change
+) -> tuple[str, CodexError | None]:
+    """The answer of a child session that reads the change, and the error if it breaks the schema.
+
+    Raises:
+        CodexError: the review failed otherwise.
+    """
     assert setup.open_child is not None
     config = _reviewers(setup.config, change)
     choices = replace(
@@ -121,10 +137,14 @@ async def _reviewed(setup: SessionSetup, thread: Thread, change: Change) -> str:
     schema = json.loads(instruction_text("review.json"))
     async with setup.open_child(thread, new, config, None) as child:
         result = await child.run_turn(change.request, output_schema=schema)
-    if (error := result.error) is not None:
-        # As a failure of the child's own requests it would be tried again here.
-        raise CodexError(f"The review failed: {error}", code=error.code, exit_code=error.exit_code)
-    return result.last_message or ""
+    answer = result.last_message or ""
+    if (error := result.error) is None:
+        return answer, None
+    # As a failure of the child's own requests it would be tried again here.
+    failure = CodexError(f"The review failed: {error}", code=error.code, exit_code=error.exit_code)
+    if error.code != "schema":
+        raise failure
+    return answer, failure
 
 
 def _reviewers(config: Config, change: Change) -> Config:

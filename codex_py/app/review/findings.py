@@ -1,14 +1,15 @@
 """The findings of a review: read from the model's answer, and placed on the lines of the change."""
 
 import hashlib
-import json
 import os
+from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
 from unidiff.patch import PatchSet
 
+from codex_py.app.review.answer import Remark, read_answer
 from codex_py.app.review.change import Change
 from codex_py.patch.diff.writer import git_diff
 from codex_py.protocol.frozen import frozen
@@ -26,10 +27,10 @@ class Finding:
     """0 is the most serious, 3 minor."""
     confidence: float
     path: str
-    """Relative to the root of the change with slashes if it is below it; else absolute."""
-    start: int
-    """The first line of the new version, from 1."""
-    end: int
+    """Relative to the root of the change with slashes if it is below it; else absolute. Empty if it is not known."""
+    start: int | None
+    """The first line of the new version, from 1; None if it is not known."""
+    end: int | None
     on_change: bool | None
     """False: none of the lines is part of the change. None: it is not known which were changed."""
     fingerprint: str
@@ -45,39 +46,57 @@ class Review:
     correctness: str
     explanation: str
     confidence: float
+    unread: int = 0
+    """The number of findings that cannot be read."""
+    text: str = ""
+    """The whole answer, if nothing of it can be read as findings."""
 
 
 def read_review(answer: str, change: Change) -> Review:
-    """Read an answer that satisfies `instructions/review.json`, whose field names are those of Codex."""
-    data: dict[str, Any] = json.loads(answer)
+    """Read an answer, whether it satisfies `instructions/review.json` or not."""
+    read = read_answer(answer)
     files = {_shown(file.destination, change.root): file for file in change.files}
-    findings = [_finding(each, change.root, files) for each in data["findings"]]
+    findings = [_finding(remark, change.root, files) for remark in read.remarks]
     return Review(
         tuple(sorted(findings, key=lambda finding: finding.priority)),
-        data["overall_correctness"],
-        _clean(data["overall_explanation"]),
-        data["overall_confidence_score"],
+        _clean(read.correctness),
+        _clean(read.explanation),
+        read.confidence,
+        read.unread if read.is_readable else 0,
+        "" if read.is_readable else _clean(answer.strip()),
     )
 
 
-def _finding(data: dict[str, Any], root: Path, files: dict[str, PatchedFile]) -> Finding:
-    place = data["code_location"]
-    path = _shown(Path(os.path.normpath(root / place["absolute_file_path"])), root)
-    # `2.0` is an integer in JSON Schema.
-    start, end = sorted(map(int, place["line_range"].values()))
-    title = " ".join(_clean(data["title"]).split())
-    on_change, flagged = False if files else None, list[bytes]()
+def data_of(review: Review) -> dict[str, Any]:
+    """The review as JSON. What only a broken answer has is left out otherwise."""
+    data = asdict(review)
+    if not review.unread:
+        del data["unread"]
+    if not review.text:
+        del data["text"]
+    return data
+
+
+def _finding(remark: Remark, root: Path, files: dict[str, PatchedFile]) -> Finding:
+    path = _shown(Path(os.path.normpath(root / remark.path)), root) if remark.path else ""
+    start, end = remark.lines or (None, None)
+    title = " ".join(_clean(remark.title).split())
+    on_change = False if files and remark.path else None
+    flagged = list[bytes]()
     if (file := files.get(path)) is not None:
-        changed = _changed_lines(file)
-        on_change = None if changed is None else any(start <= each <= end for each in changed)
-        flagged = (file.new or b"").split(b"\n")[start - 1 : end]
+        on_change = None
+        if start is not None and end is not None:
+            changed = _changed_lines(file)
+            if changed is not None:
+                on_change = any(start <= each <= end for each in changed)
+            flagged = (file.new or b"").split(b"\n")[start - 1 : end]
     path = _clean(path)
     marks = (title.casefold().encode(), path.encode(), *(line.strip() for line in flagged))
     return Finding(
         title,
-        _clean(data["body"]),
-        int(data["priority"]),
-        data["confidence_score"],
+        _clean(remark.body),
+        remark.priority,
+        remark.confidence,
         path,
         start,
         end,

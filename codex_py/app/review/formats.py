@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from codex_py.app.review.findings import Finding, Review
+from codex_py.app.review.findings import Finding, Review, data_of
 from codex_py.streams.terminal import on_one_line, printable
 from codex_py.version import __version__
 
@@ -32,10 +31,26 @@ def as_text(review: Review, root: Path) -> str:
         for finding in review.findings:
             lines = "\n".join(f"  {line}".rstrip() for line in finding.body.strip().splitlines())
             elsewhere = " (not a line of the change)" if finding.on_change is False else ""
-            where = f"{on_one_line(str(root / finding.path))}:{finding.start}-{finding.end}"
-            comments.append(f"- {finding.title} — {where}{elsewhere}\n{lines}")
+            where = _absolute_place(finding, root)
+            comments.append(f"- {finding.title}{where}{elsewhere}\n{lines}")
         parts.append("\n\n".join([heading, *comments]))
+    parts += filter(None, [review.text, unread_text(review)])
     return "\n\n".join(parts) or "No findings."
+
+
+def unread_text(review: Review) -> str:
+    """Tell how many findings are missing; empty if none is."""
+    if not review.unread:
+        return ""
+    some = "1 finding" if review.unread == 1 else f"{review.unread} findings"
+    return f"{some} could not be read, and {'is' if review.unread == 1 else 'are'} missing here."
+
+
+def _absolute_place(finding: Finding, root: Path) -> str:
+    if not finding.path:
+        return ""
+    lines = "" if finding.start is None else f":{finding.start}-{finding.end}"
+    return f" — {on_one_line(str(root / finding.path))}{lines}"
 
 
 def titled(finding: Finding) -> str:
@@ -46,13 +61,17 @@ def titled(finding: Finding) -> str:
 
 
 def place(finding: Finding) -> str:
-    """`src/a.py:3-5`, or `src/a.py:3`."""
+    """`src/a.py:3-5`, `src/a.py:3`, or as much of it as is known."""
+    if not finding.path:
+        return "no place given"
+    if finding.start is None:
+        return finding.path
     lines = dict.fromkeys((finding.start, finding.end))
     return f"{finding.path}:{'-'.join(map(str, lines))}"
 
 
 def _as_json(review: Review) -> str:
-    return json.dumps(asdict(review), indent=2, ensure_ascii=False)
+    return json.dumps(data_of(review), indent=2, ensure_ascii=False)
 
 
 def _as_sarif(review: Review) -> str:
@@ -67,41 +86,71 @@ def _as_sarif(review: Review) -> str:
     ]
     driver = {"name": "codex-py review", "version": __version__, "rules": rules}
     results = [_sarif_result(finding) for finding in review.findings]
-    run = {"tool": {"driver": driver}, "results": results, "columnKind": "unicodeCodePoints"}
+    run: dict[str, Any] = {"tool": {"driver": driver}, "results": results}
+    run["columnKind"] = "unicodeCodePoints"
+    if problems := _problems(review):
+        notes = [{"level": "error", "message": {"text": problem}} for problem in problems]
+        run["invocations"] = [
+            {"executionSuccessful": not review.text, "toolExecutionNotifications": notes}
+        ]
     return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
-def _sarif_result(finding: Finding) -> dict[str, Any]:
+def _problems(review: Review) -> list[str]:
+    """What an answer has besides findings that can be placed, for formats that have findings only."""
+    return [*filter(None, [review.text, unread_text(review)])]
+
+
+def _sarif_locations(finding: Finding) -> list[Any]:
+    if not finding.path:
+        return []
     is_below = not finding.path.startswith("/")
     base = {"uriBaseId": "%SRCROOT%"} if is_below else {}
     uri = quote(finding.path) if is_below else f"file://{quote(finding.path)}"
-    physical = {
-        "artifactLocation": {"uri": uri, **base},
-        "region": {"startLine": finding.start, "endLine": finding.end},
-    }
+    physical: dict[str, Any] = {"artifactLocation": {"uri": uri, **base}}
+    if finding.start is not None:
+        physical["region"] = {"startLine": finding.start, "endLine": finding.end}
+    return [{"physicalLocation": physical}]
+
+
+def _sarif_result(finding: Finding) -> dict[str, Any]:
     return {
         "ruleId": f"P{finding.priority}",
         "ruleIndex": finding.priority,
         "level": _LEVELS[finding.priority],
         "message": {"text": f"{finding.title}\n\n{finding.body}"},
-        "locations": [{"physicalLocation": physical}],
+        "locations": _sarif_locations(finding),
         "partialFingerprints": {"codexPyReview/v1": finding.fingerprint},
         "properties": {"confidence": finding.confidence, "onChange": finding.on_change},
     }
 
 
 def _as_junit(review: Review) -> str:
-    """A failed case for each finding; a review without any is one case that passed."""
-    count = {"tests": f"{len(review.findings) or 1}", "failures": f"{len(review.findings)}"}
+    """A failed case for each finding, and a broken one for what cannot be read; a review without any is one case that
+    passed."""
+    problems = _problems(review)
+    count = {
+        "tests": f"{len(review.findings) + len(problems) or 1}",
+        "failures": f"{len(review.findings)}",
+    }
+    if problems:
+        count["errors"] = f"{len(problems)}"
     suite = Element("testsuite", {"name": "codex-py review", **count})
     for each in review.findings:
-        path, line, name = on_one_line(each.path), str(each.start), on_one_line(titled(each))
-        case = SubElement(suite, "testcase", classname=path, name=name, file=path, line=line)
+        path, name = on_one_line(each.path), on_one_line(titled(each))
+        case = SubElement(suite, "testcase", classname=path or "review", name=name)
+        if path:
+            case.set("file", path)
+        if each.start is not None:
+            case.set("line", str(each.start))
         failure = SubElement(
             case, "failure", message=on_one_line(each.title), type=f"P{each.priority}"
         )
         failure.text = printable(f"{place(each)}\n\n{each.body}")
-    if not review.findings:
+    for problem in problems:
+        case = SubElement(suite, "testcase", classname="review", name="cannot be read")
+        SubElement(case, "error", message="cannot be read").text = printable(problem)
+    if not (review.findings or problems):
         SubElement(suite, "testcase", classname="review", name="no findings")
     indent(suite)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suite, encoding="unicode")}'
@@ -109,12 +158,21 @@ def _as_junit(review: Review) -> str:
 
 def _as_annotations(review: Review) -> str:
     """https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands"""
-    return "\n".join(
-        f"::{_LEVELS[finding.priority].replace('note', 'notice')} file={_property(finding.path)},"
-        f"line={finding.start},endLine={finding.end},title={_property(titled(finding))}::"
-        f"{command_text(finding.body)}"
-        for finding in review.findings
-    )
+    lines = [_annotation(finding) for finding in review.findings]
+    title = _property("The review could not be read")
+    lines += [f"::error title={title}::{command_text(text)}" for text in _problems(review)]
+    return "\n".join(lines)
+
+
+def _annotation(finding: Finding) -> str:
+    properties: list[str] = []
+    if finding.path:
+        properties.append(f"file={_property(finding.path)}")
+    if finding.path and finding.start is not None:
+        properties += [f"line={finding.start}", f"endLine={finding.end}"]
+    properties.append(f"title={_property(titled(finding))}")
+    level = _LEVELS[finding.priority].replace("note", "notice")
+    return f"::{level} {','.join(properties)}::{command_text(finding.body)}"
 
 
 def command_text(text: str) -> str:

@@ -46,12 +46,13 @@ class FindingList(Choice[Sequence[Finding]]):
 
 
 def _described(finding: Finding, root: Path) -> str:
-    lines = finding.code.split("\n")
-    if not finding.code:
+    start, end = finding.start, finding.end
+    lines = finding.code.split("\n") if finding.code else []
+    if not finding.code and finding.path and start is not None:
         with suppress(OSError, ValueError):
             data, _ = read_start(root / finding.path, _MAX_READ)
-            lines = data.decode(errors="replace").split("\n")[finding.start - 1 : finding.end]
-    shown = enumerate(lines[:_MOST_CODE], finding.start)
+            lines = data.decode(errors="replace").split("\n")[start - 1 : end]
+    shown = enumerate(lines[:_MOST_CODE], start or 1)
     code = [f"{number:>5}  {cut(line, _LONGEST_LINE)}" for number, line in shown]
     body = cut(finding.body.strip(), _LONGEST_BODY)
     return "\n".join([_line(titled(finding)), _line(place(finding)), body, *code])
