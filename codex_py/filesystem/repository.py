@@ -99,28 +99,57 @@ def own_repository(top: Path) -> OwnRepository:
 
 
 def check_contents(repository: OwnRepository) -> None:
-    """Make sure that nothing in a repository leads git out of it.
+    """Make sure that nothing in a repository leads git out of it, or makes git wait.
 
     Raises:
-        ForeignRepository: a link or a list of further objects does.
+        ForeignRepository: a link, a list of further objects or a named pipe does.
         OSError: it cannot be read.
     """
-    for path in _links(repository):
-        if not repository.holds(path):
-            raise ForeignRepository(
-                f"{path} is a link to {os.path.realpath(path)}, outside of the repository; it is not read"
-            )
+    own = (repository.folder, repository.common)
+    seen = {*own, *(folder / "info" for folder in own)}
+    for folder in [*seen]:
+        _check_folder(folder, repository, seen)
     stores = [repository.common / "objects"]
     for store in stores:
-        for line, place in _alternates(store):
-            if not repository.holds(place):
+        for folder in [store, *_folders_in(store)]:
+            _check_folder(folder, repository, seen)
+        stores += [place for place in _more_stores(store, repository) if place not in stores]
+        if len(stores) > _MAX_STORES:
+            raise ForeignRepository(f"{store} leads to too many folders; they are not read")
+
+
+def _check_folder(folder: Path, repository: OwnRepository, seen: set[Path]) -> None:
+    """Check the entries of a folder, and those of the folders that links in it lead to. Raises as `check_contents`.
+
+    Args:
+        seen: folders that are checked already, or will be.
+    """
+    waiting = [folder]
+    for each in waiting:
+        for path in map(Path, _odd_entries(each)):
+            target = Path(os.path.realpath(path))
+            if not repository.holds(path):
                 raise ForeignRepository(
-                    f"{store / 'info/alternates'} leads to the objects in {line}, outside of the repository;"
-                    " they are not read. To have copies of those that it needs, run `git repack -a -d`, and remove"
-                    " that file"
+                    f"{path} is a link to {target}, outside of the repository; it is not read"
                 )
-            if place not in stores and len(stores) < _MAX_STORES:
-                stores.append(place)
+            if target.is_dir():
+                if target not in seen:
+                    seen.add(target)
+                    waiting.append(target)
+            elif target.exists() and not target.is_file():
+                raise ForeignRepository(f"{path} is neither a file nor a folder; it is not read")
+
+
+def _more_stores(store: Path, repository: OwnRepository) -> Iterator[Path]:
+    """The folders of further objects that a folder of objects names. Raises as `check_contents`."""
+    for line, place in _alternates(store):
+        if not repository.holds(place):
+            raise ForeignRepository(
+                f"{store / 'info/alternates'} leads to the objects in {line}, outside of the repository;"
+                " they are not read. To have copies of those that it needs, run `git repack -a -d`, and remove"
+                " that file"
+            )
+        yield place
 
 
 def _is_linked_to(folder: Path, dot_git: Path) -> bool:
@@ -239,24 +268,19 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
     return value, at + 1
 
 
-def _links(repository: OwnRepository) -> Iterator[str]:
-    """The links in the folders of a repository that git reads contents from."""
-    for folder in {repository.folder, repository.common}:
-        yield from _links_in(folder)
-        yield from _links_in(folder / "info")
-    objects = repository.common / "objects"
-    yield from _links_in(objects)
-    with os.scandir(objects) as entries:
-        folders = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
-    for folder in folders:
-        yield from _links_in(folder)
-
-
-def _links_in(folder: str | Path) -> Iterator[str]:
+def _odd_entries(folder: Path) -> Iterator[str]:
+    """The paths in a folder that are neither plain files nor folders."""
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         for entry in entries:
-            if entry.is_symlink() and entry.name not in _UNREAD:
+            is_plain = entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
+            if not is_plain and entry.name not in _UNREAD:
                 yield entry.path
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        return [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return []
 
 
 def _alternates(store: Path) -> Iterator[tuple[str, Path]]:

@@ -239,6 +239,22 @@ def leads_by_a_folder_of_objects(tree: Path, other: Path) -> None:
     path.symlink_to(found)
 
 
+def leads_by_links_in_an_inner_store(tree: Path, other: Path) -> None:
+    (tree / "store").mkdir()
+    for folder in (other / ".git/objects").glob("??"):
+        (tree / "store" / folder.name).symlink_to(folder)
+    (tree / ".git/objects/info/alternates").write_text("../../store\n", encoding="utf-8")
+
+
+def leads_by_a_link_to_links(tree: Path, other: Path) -> None:
+    git(other, "gc", "-q")
+    (tree / "packs").mkdir()
+    for path in (other / ".git/objects/pack").iterdir():
+        (tree / "packs" / path.name).symlink_to(path)
+    shutil.rmtree(tree / ".git/objects/pack")
+    (tree / ".git/objects/pack").symlink_to("../../packs")
+
+
 @pytest.mark.parametrize(
     "lead",
     [
@@ -247,6 +263,7 @@ def leads_by_a_folder_of_objects(tree: Path, other: Path) -> None:
         *(leads_to_a_separate_one, leads_by_an_inner_entry, leads_by_a_common_folder),
         *(leads_by_alternates, leads_by_relative_alternates, leads_by_alternates_of_alternates),
         *(leads_by_quoted_alternates, leads_by_an_object, leads_by_a_folder_of_objects),
+        *(leads_by_links_in_an_inner_store, leads_by_a_link_to_links),
         *(leads_by_links_in("objects/pack"), leads_by_links_in("index"), leads_by_links_in("HEAD")),
         *(leads_by_links_in("objects"), leads_by_links_in("refs", "packed-refs")),
         *(
@@ -263,6 +280,35 @@ def test_what_leads_to_another_repository_is_refused(
     lead(tree, other)
     with pytest.raises(ForeignRepository, match=r"it is not read|they are not read"):
         check_contents(own_repository(tree))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["config", "index", "HEAD", "packed-refs", "objects/info/alternates", "objects/pack/x.idx"],
+)
+@pytest.mark.parametrize("is_link", [False, True])
+def test_no_named_pipe_in_a_repository_makes_git_wait(
+    tmp_path: Path, name: str, is_link: bool
+) -> None:
+    tree = make(tmp_path / "tree")
+    (tree / ".git" / name).unlink(missing_ok=True)
+    if is_link:
+        os.mkfifo(tree / "pipe")
+        (tree / ".git" / name).symlink_to(tree / "pipe")
+    else:
+        os.mkfifo(tree / ".git" / name)
+    with pytest.raises(ForeignRepository, match="neither a file nor a folder"):
+        check_contents(own_repository(tree))
+
+
+def test_links_that_stay_in_a_repository_are_followed(tmp_path: Path) -> None:
+    tree = make(tmp_path / "tree")
+    (tree / ".git/objects/pack").rename(tree / "packs")
+    (tree / ".git/objects/pack").symlink_to("../../packs")
+    (tree / "packs/round").symlink_to(".")
+    (tree / ".git/HEAD").unlink()
+    (tree / ".git/HEAD").symlink_to("refs/heads/main")
+    check_contents(own_repository(tree))
 
 
 def test_a_repository_without_a_sign_can_be_given_one(tmp_path: Path) -> None:
