@@ -17,8 +17,8 @@ ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-OF_EXTRAS = {"google", "opentelemetry", "requests"}
-"""Packages that the extra `otel` brings, and that its module alone imports."""
+OF_EXTRAS = {"PIL", "google", "opentelemetry", "requests"}
+"""Packages that the extras `images` and `otel` bring, and that their modules alone import."""
 
 
 def normalised(name: str) -> str:

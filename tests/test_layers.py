@@ -12,7 +12,7 @@ from codex_py.cli.commands import COMMANDS
 PACKAGE = Path(codex_py.__file__).parent
 
 LAYERS = (
-    {"errors", "instructions", "programs", "version", "filesystem", "protocol"},
+    {"errors", "instructions", "programs", "version", "filesystem", "images", "protocol"},
     {"http", "streams"},
     {"model", "patch", "process", "sandbox", "rollout", "config", "execpolicy", "mcp"},
     {"tools"},
@@ -27,7 +27,7 @@ LAYERS = (
 """The last is `codex_py` itself, with the public names. Each imports what is before it; beside it in the same layer
 only those of the first do."""
 
-CORE_MAY_IMPORT = {"errors", "protocol", "instructions", "filesystem", "core"}
+CORE_MAY_IMPORT = {"errors", "protocol", "instructions", "filesystem", "images", "core"}
 FRONTENDS_MAY_IMPORT = {
     *("app", "protocol", "config", "errors", "instructions", "filesystem", "programs"),
     *("version", "streams", "command_line"),
@@ -46,7 +46,7 @@ LOADED_BY_NAME = {
     # The parts of a library, between which other tasks run.
     ("mcp.sdk", "import_module"),
 }
-MAX_LATE_IMPORTS = 43
+MAX_LATE_IMPORTS = 44
 
 
 def modules() -> Mapping[str, Path]:

@@ -105,7 +105,7 @@ class LoadedTools:
             home=config.home,
             shell=shell,
             structured_shell=not info.freeform_apply_patch,
-            image_detail=info.image_detail,
+            image_rule=session.settings.image_rule,
             max_poll_ms=config.background_terminal_max_timeout_ms,
             allow_login_shell=config.allow_login_shell,
             login_shell=self._login_shell if config.allow_login_shell else None,

@@ -14,6 +14,7 @@ from codex_py.app.prices import price_of
 from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.errors import ConfigError, nearest
+from codex_py.images.rule import image_rule
 from codex_py.model.catalog import EFFORTS, ModelInfo, catalog_models, in_form_of_codex, model_info
 from codex_py.model.known_models import known_model, known_models
 from codex_py.model.providers import Provider, key_variable
@@ -198,7 +199,7 @@ def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> 
         abilities=Abilities(images=info.images, thinking=info.thinking),
         verbosity=info.default_verbosity and (config.model_verbosity or info.default_verbosity),
         service_tier=config.service_tier,
-        image_detail=info.image_detail,
+        image_rule=image_rule(info.image_detail, provider.wire_api),
         tools=tool_specs(
             shell="disabled" if config.features.get("shell_tool") is False else info.shell_tool,
             login=config.allow_login_shell,

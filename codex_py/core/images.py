@@ -5,35 +5,40 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.filesystem.reading import read_whole
-from codex_py.protocol.messages import MAX_IMAGE_BYTES, image_url, input_image, input_text
+from codex_py.images.prepare import UnusableImage, image_part
+from codex_py.images.rule import ImageRule
+from codex_py.protocol.messages import MAX_IMAGE_BYTES, input_text
 
 
 def image_parts(
-    path: Path, number: int, detail: str, warn: Callable[[str], None]
+    path: Path, number: int, rule: ImageRule, warn: Callable[[str], None]
 ) -> list[dict[str, Any]]:
     """The content parts of one image, which go before the text of the prompt.
 
-    A file that cannot be read does not fail the turn: a text part says so instead.
+    A file that cannot be read, or is damaged, does not fail the turn: a text part says so instead.
 
     Args:
         path: absolute.
         number: from 1, counted over the images of the prompt.
-        detail: see `input_image`.
         warn: gets the same text.
     """
     label = f"[Image #{number}]"
     try:
-        url = image_url(read_whole(path, MAX_IMAGE_BYTES))
+        image = image_part(read_whole(path, MAX_IMAGE_BYTES), rule)
+    except UnusableImage as error:
+        reason = error.reason
     except (OSError, ValueError) as error:
-        url, reason = None, getattr(error, "strerror", None) or str(error)
+        reason = getattr(error, "strerror", None) or str(error)
     else:
-        reason = "it is not a PNG, JPEG, GIF or WebP image"
-    if url is None:
-        unreadable = f"the image at `{path}` could not be read: {reason}"
-        warn(unreadable)
-        return [input_text(f"{label}: {unreadable}")]
+        return _labelled(image, label, path)
+    unreadable = f"the image at `{path}` could not be read: {reason}"
+    warn(unreadable)
+    return [input_text(f"{label}: {unreadable}")]
+
+
+def _labelled(image: dict[str, Any], label: str, path: Path) -> list[dict[str, Any]]:
     return [
         input_text(f'<image name={label} path="{path}">'),
-        input_image(url, detail),
+        image,
         input_text("</image>"),
     ]

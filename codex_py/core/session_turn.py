@@ -297,7 +297,7 @@ class SessionTurn:
 
     def _record_prompt(self, prompt: UserPrompt, notes: Sequence[Note]) -> None:
         host = self._host
-        host.log.prompt(prompt, notes, host.settings.image_detail, host.warn)
+        host.log.prompt(prompt, notes, host.settings.image_rule, host.warn)
 
     async def _extensions_continue(self) -> bool:
         host = self._host

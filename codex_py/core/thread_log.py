@@ -10,6 +10,7 @@ from codex_py.core.context import context_update, model_switch
 from codex_py.core.history import is_cut_off, without_turns
 from codex_py.core.images import image_parts
 from codex_py.errors import CodexError
+from codex_py.images.rule import ImageRule
 from codex_py.protocol.extension import Occasion, ParentThread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.items import ResponseItem
@@ -192,14 +193,14 @@ class ThreadLog:
         self,
         prompt: UserPrompt,
         notes: Sequence[Note],
-        image_detail: str,
+        image_rule: ImageRule,
         warn: Callable[[str], None],
     ) -> None:
         """Add a prompt, and the notes that follow it. `warn` gets the images that cannot be read."""
         parts = [
             part
             for n, path in enumerate(prompt.images, 1)
-            for part in image_parts(Path(path), n, image_detail, warn)
+            for part in image_parts(Path(path), n, image_rule, warn)
         ]
         self.item(message("user", [*parts, input_text(prompt.text)]))
         self._recorder.event_msg(

@@ -1,6 +1,5 @@
 """Encoded messages that the program writes itself. `protocol.items` parses them like any other item."""
 
-import base64
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -14,14 +13,6 @@ History, request bodies and session files share these bytes: an item is encoded 
 
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
 """Of the file. Providers refuse larger ones, and requests must stay bounded."""
-
-_IMAGES = {
-    "png": rb"\x89PNG\r\n\x1a\n",
-    "jpeg": rb"\xff\xd8\xff",
-    "gif": rb"GIF8[79]a",
-    "webp": rb"RIFF[\0-\xff]{4}WEBP",
-}
-"""The formats that models can read, by patterns of their first bytes."""
 
 _BYTES_PER_TOKEN = 4
 _IMAGE_TOKENS = 1_500
@@ -63,14 +54,6 @@ def message(role: str, parts: Sequence[dict[str, Any]]) -> EncodedItem:
 
 def input_text(text: str) -> dict[str, Any]:
     return {"type": "input_text", "text": text}
-
-
-def image_url(data: bytes) -> str | None:
-    """A data URL of a PNG, JPEG, GIF or WebP file, recognised by its first bytes; None for anything else."""
-    for kind, beginning in _IMAGES.items():
-        if re.match(beginning, data):
-            return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"
-    return None
 
 
 def input_image(url: str, detail: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from codex_py.images.rule import ImageRule
 from codex_py.protocol.approval import AskForApproval, SandboxPolicy, approval_data
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.stream import Abilities
@@ -51,7 +52,7 @@ class TurnSettings:
     abilities: Abilities = field(default_factory=Abilities)
     verbosity: str | None = None
     service_tier: str | None = None
-    image_detail: str = "high"
+    image_rule: ImageRule = field(default_factory=ImageRule)
     tools: Sequence[ToolSpec] = ()
     parallel_tool_calls: bool = True
     max_responses: int = 1000

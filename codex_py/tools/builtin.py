@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from codex_py.images.rule import ImageRule
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.dispatch import Tool
 from codex_py.tools.plan import UpdatePlan
@@ -24,7 +25,7 @@ def builtin_tools(
     home: Path | None,
     shell: str,
     structured_shell: bool,
-    image_detail: str,
+    image_rule: ImageRule,
     max_poll_ms: int,
     allow_login_shell: bool = True,
     login_shell: LoginShell | None = None,
@@ -55,5 +56,5 @@ def builtin_tools(
         "local_shell": lambda: LocalShell(runner, shell, structured=structured_shell),
         "update_plan": lambda: plan,
         "apply_patch": apply_patch,
-        "view_image": lambda: ViewImage(image_detail),
+        "view_image": lambda: ViewImage(image_rule),
     }

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from codex_py.images.rule import ImageRule
 from codex_py.mcp.servers import McpServers
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.calls import PastCall, PastItems, Replayable
@@ -31,7 +32,7 @@ def own_tools() -> list[Tool[Any]]:
         home=None,
         shell="",
         structured_shell=False,
-        image_detail="",
+        image_rule=ImageRule(),
         max_poll_ms=0,
     )
     agents: Any = None

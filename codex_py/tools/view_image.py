@@ -9,9 +9,11 @@ from codex_py.config.paths import project_root
 from codex_py.errors import ToolError
 from codex_py.filesystem.denials import denials_of
 from codex_py.filesystem.reading import NotOrdinary, Refusal, read_whole
+from codex_py.images.prepare import UnusableImage, image_part
+from codex_py.images.rule import ImageRule
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.messages import MAX_IMAGE_BYTES, image_url, input_image
+from codex_py.protocol.messages import MAX_IMAGE_BYTES
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolParams
 from codex_py.tools.mcp.item import OWN_SERVER, ShownAsServerCall, mcp_item
@@ -28,30 +30,29 @@ class ViewImage(ShownAsServerCall):
     params = ViewImageParams
     parallel = True
 
-    def __init__(self, detail: str) -> None:
-        """`detail`: see `input_image`."""
-        self._detail = detail
+    def __init__(self, rule: ImageRule) -> None:
+        self._rule = rule
 
     async def run(self, params: ViewImageParams, context: ToolContext) -> ToolOutput:
         """Return the image as a content part. The item shows a call of the MCP server `codex`.
 
         Raises:
-            ToolError: the file is missing, not an image of a known kind, larger than 20 MB, or a link
-                that leads out of the project.
+            ToolError: the file is missing, damaged, not an image of a known kind, larger than 20 MB, or a
+                link that leads out of the project.
         """
         path = context.cwd / params.path
         with mcp_item(OWN_SERVER, self.name, {"path": str(path)}, context) as item:
             refuses = denials_of(context.sandbox_policy.files).refuses
             data = await asyncio.to_thread(_read, path, context.cwd, refuses)
-            if (url := image_url(data)) is None:
-                raise ToolError(
-                    "unable to process image: invalid or unsupported image data",
-                    code="InvalidImage",
-                )
+            try:
+                part = await asyncio.to_thread(image_part, data, self._rule)
+            except UnusableImage as error:
+                text = f"unable to process image: {error}"
+                raise ToolError(text, code="InvalidImage") from error
             # Not the image, which would make the event megabytes long.
             size = {"type": "text", "text": f"{len(data):,} bytes"}
             item.end({"content": [size]})
-            return ToolOutput("", content=(input_image(url, self._detail),))
+            return ToolOutput("", content=(part,))
 
 
 def _read(path: Path, cwd: Path, refuses: Refusal) -> bytes:

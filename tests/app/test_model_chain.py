@@ -20,6 +20,7 @@ from codex_py.testing import (
     ev_reasoning,
 )
 from codex_py.testing.events import ev_created
+from tests.support.images import PNG
 from tests.support.program import Workplace, environment
 from tests.support.server import ScriptedServer
 from tests.support.text_calls import call_text, text_tag
@@ -260,7 +261,7 @@ def test_a_trial_of_the_first_provider_spends_no_retries(place: Workplace) -> No
 
 def test_the_next_one_must_take_the_images_of_the_history(place: Workplace) -> None:
     image = place.cwd / "dot.png"
-    image.write_bytes(b"\x89PNG\r\n\x1a\n")
+    image.write_bytes(PNG)
     with AnyWire(place) as wires:
         wires.servers["anthropic"].add(DONE)
         providers = {"chat": {"profile": {"text_content_only": True}}}

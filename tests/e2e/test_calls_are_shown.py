@@ -10,6 +10,7 @@ from codex_py.app.thread import thread_items
 from codex_py.protocol.event_items import ThreadItem
 from codex_py.rollout.reader import read_conversation
 from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
+from tests.support.images import PNG
 from tests.support.program import Workplace, jsonl, run_codex_py
 from tests.support.server import ScriptedServer
 
@@ -29,7 +30,7 @@ CALLS = [
 @pytest.fixture
 def arranged(place: Workplace) -> Workplace:
     (place.cwd / "f").write_text("old\n", encoding="utf-8")
-    (place.cwd / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (place.cwd / "a.png").write_bytes(PNG)
     return place
 
 

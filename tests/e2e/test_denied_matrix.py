@@ -23,6 +23,7 @@ from codex_py.programs import programs_outside
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
 from tests.sandbox.local_backends import BACKENDS, run_in
+from tests.support.images import gif_with_comment
 from tests.support.program import Workplace, environment, run_codex_py
 from tests.support.searches import sample
 from tests.support.server import ScriptedServer
@@ -86,7 +87,7 @@ def prepare(place: Workplace) -> None:
     git(cwd, "commit", "-qm", "x")
     for name in (TEXT, CHANGED, NEW):
         (cwd / name).write_text(f"{SECRET}\n", encoding="ascii")
-    (cwd / IMAGE).write_bytes(b"GIF89a\1\0\1\0\0\0\0," + SECRET.encode())
+    (cwd / IMAGE).write_bytes(gif_with_comment(SECRET.encode()))
     front = f"---\nname: one\ndescription: {SECRET}\n---\n"
     (cwd / SKILL).write_text(front, encoding="ascii")
     (cwd / ".agents/skills/one").mkdir(parents=True)
@@ -256,7 +257,7 @@ class Cell:
 
     def shows(self, name: str) -> bool:
         data = self.found[name]
-        whole = base64.b64encode(b"GIF89a\1\0\1\0\0\0\0," + SECRET.encode())
+        whole = base64.b64encode(gif_with_comment(SECRET.encode()))
         return SECRET.encode() in data or whole in data
 
 

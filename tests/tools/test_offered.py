@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from codex_py.images.rule import ImageRule
 from codex_py.model.responses.wire import tool_entry
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.dispatch import Tool
@@ -27,7 +28,7 @@ def tools() -> dict[str, Tool[Any]]:
         home=None,
         shell="/bin/sh",
         structured_shell=False,
-        image_detail="high",
+        image_rule=ImageRule(),
         max_poll_ms=1,
     )
     return {name: make() for name, make in every.items()}

@@ -1,14 +1,17 @@
 import asyncio
+import base64
 import os
 from pathlib import Path
 
 import pytest
 
 from codex_py.errors import ToolError
+from codex_py.images.rule import ImageRule
 from codex_py.protocol.events import Event, ItemCompleted, ItemStarted
 from codex_py.protocol.messages import MAX_IMAGE_BYTES
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.view_image import ViewImage
+from tests.support.images import DAMAGED, GIF, JPEG, PNG, WEBP
 from tests.support.tool_context import tool_context
 
 
@@ -16,7 +19,7 @@ def view(cwd: Path, path: str) -> ToolOutput:
     events: list[Event] = []
     context = tool_context(cwd, events.append)
     try:
-        return asyncio.run(ViewImage("high").run(ViewImage.params(path=path), context))
+        return asyncio.run(ViewImage(ImageRule()).run(ViewImage.params(path=path), context))
     finally:
         started, completed = events
         assert isinstance(started, ItemStarted)
@@ -24,19 +27,22 @@ def view(cwd: Path, path: str) -> ToolOutput:
 
 
 @pytest.mark.parametrize(
-    ("data", "url"),
-    [
-        (b"\x89PNG\r\n\x1a\n", "data:image/png;base64,iVBORw0KGgo="),
-        (b"\xff\xd8\xff\xe0", "data:image/jpeg;base64,/9j/4A=="),
-        (b"GIF89a", "data:image/gif;base64,R0lGODlh"),
-        (b"RIFF\0\0\0\0WEBP", "data:image/webp;base64,UklGRgAAAABXRUJQ"),
-    ],
+    ("kind", "data"), [("png", PNG), ("jpeg", JPEG), ("gif", GIF), ("webp", WEBP)]
 )
-def test_an_image_is_told_by_its_bytes(tmp_path: Path, data: bytes, url: str):
+def test_an_image_is_told_by_its_bytes(tmp_path: Path, kind: str, data: bytes):
     (tmp_path / "picture").write_bytes(data)
+    url = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
     part = {"type": "input_image", "image_url": url, "detail": "high"}
     assert view(tmp_path, "picture") == ToolOutput("", content=(part,))
     assert view(Path("/"), str(tmp_path / "picture")) == ToolOutput("", content=(part,))
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_image_is_not_shown(tmp_path: Path, name: str):
+    (tmp_path / "picture").write_bytes(DAMAGED[name])
+    with pytest.raises(ToolError) as caught:
+        view(tmp_path, "picture")
+    assert str(caught.value) == "unable to process image: invalid or unsupported image data"
 
 
 def test_what_cannot_be_shown_is_an_error(tmp_path: Path):
@@ -72,7 +78,7 @@ def test_what_cannot_be_shown_is_an_error(tmp_path: Path):
 def test_an_image_of_the_project_does_not_lead_out_of_it(tmp_path: Path):
     (tmp_path / "repo" / "sub").mkdir(parents=True)
     (tmp_path / "repo" / ".git").write_text("gitdir: elsewhere\n", encoding="utf-8")
-    (tmp_path / "private").write_bytes(b"GIF89a")
+    (tmp_path / "private").write_bytes(GIF)
     (tmp_path / "repo" / "picture").symlink_to("../private")
     for path in ("../picture", str(tmp_path / "repo" / "picture")):
         with pytest.raises(ToolError, match=r"it is a link that leads out of .*/repo$"):

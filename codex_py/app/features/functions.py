@@ -17,7 +17,7 @@ def functions(tools: Sequence[Callable[..., Any]]) -> Feature:
         def make(function: PythonFunction[..., Any]) -> Tool[Any]:
             from codex_py.tools.python.call import PythonTool  # 55 ms behind the tools
 
-            return PythonTool(function, image_detail=thread.settings.image_detail)
+            return PythonTool(function, image_rule=thread.settings.image_rule)
 
         return Extension(tools=[OfferedTool(f.name, partial(make, f), f.spec) for f in made])
 

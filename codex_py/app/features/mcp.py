@@ -114,8 +114,8 @@ class McpFeature(McpServers):
         self._has_session = True
 
         def find_tool() -> ToolFinder:
-            detail = thread.settings.image_detail
-            return mcp_tool_finder(self, self.configs, catalogue, detail)
+            rule = thread.settings.image_rule
+            return mcp_tool_finder(self, self.configs, catalogue, rule)
 
         wrap_model = partial(self._wrap_model, catalogue)
         return Extension(around_session=around_session, wrap_model=wrap_model, find_tool=find_tool)

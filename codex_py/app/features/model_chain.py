@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
 
+from codex_py.app.features.image_refusals import refused_images, takes_no_images
 from codex_py.app.features.refusals import remedy
 from codex_py.app.features.text_tools import FormatStrikes
 from codex_py.app.features.tool_refusals import ToolRefusals
@@ -61,6 +62,8 @@ class _Link:
         self.settings: TurnSettings | None = None
         self.stripped: dict[EncodedItem, EncodedItem | None] = {}
         """Items that the server refuses as they are, and what is sent in their place."""
+        self.takes_images = True
+        """False once its provider has refused all images, whatever the catalogue says."""
         self.tools = ToolRefusals()
         self.stated_window: int | None = None
         """The tokens that the model takes, by the words with which it refused a request."""
@@ -190,7 +193,7 @@ class ModelChain:
                 return False
             link.stripped |= new
             what = "refuses its earlier reasoning, which is left out"
-        elif change := link.tools.change_named(error, prompt.tools):
+        elif change := self._without_refused_parts(error, prompt):
             what = change
         elif found := remedy(error, link.provider.profile, may_write_calls=self._may_write(prompt)):
             profile, what = found
@@ -202,6 +205,24 @@ class ModelChain:
             return False
         self._thread.warn(f"provider {link.provider.id} {what}: {error}")
         return True
+
+    def _without_refused_parts(self, error: ModelError, prompt: Prompt) -> str | None:
+        """Change the tool, or leave out the images, that a refusal is about. Returns the change, as a clause."""
+        change = self._link.tools.change_named(error, prompt.tools)
+        return change or self._without_refused_images(error, prompt)
+
+    def _without_refused_images(self, error: ModelError, prompt: Prompt) -> str | None:
+        """Leave images out of what is sent, if a refusal is about them. Returns the change, as a clause."""
+        link = self._link
+        if link.takes_images and takes_no_images(error) and _has_images(prompt):
+            link.takes_images = False
+            return "takes no images: a note is in the place of each from now on"
+        new = refused_images(error, prompt.input, link.stripped)
+        if not (link.takes_images and new):
+            return None
+        link.stripped |= new
+        count = "an image" if len(new) == 1 else "images"
+        return f"refuses {count} of the conversation; a note is sent instead"
 
     def _may_write(self, prompt: Prompt) -> bool:
         """True if calls may be written as text. A model that is known to call tools would only do worse."""
@@ -237,8 +258,11 @@ class ModelChain:
             return str(failure)
         if error.is_too_long and self._is_no_larger(link):
             return "its context window is not larger"
-        takes_images = settings.abilities.images and not link.provider.profile.text_content_only
-        if not takes_images and any(b'"input_image"' in item for item in prompt.input):
+        profile = link.provider.profile
+        takes_images = (
+            link.takes_images and settings.abilities.images and not profile.text_content_only
+        )
+        if not takes_images and _has_images(prompt):
             return "it takes no images"
         return _too_small(self._adapted(prompt, link), settings)
 
@@ -264,6 +288,8 @@ class ModelChain:
             prompt = replace(prompt, input=[item for item in items if item is not None])
         if link.settings is not None:
             prompt = self._for_another_model(prompt, link, link.settings)
+        if not link.takes_images:
+            prompt = replace(prompt, abilities=replace(prompt.abilities, images=False))
         return replace(prompt, tools=link.tools.offered(prompt.tools))
 
     def _for_another_model(self, prompt: Prompt, link: _Link, settings: TurnSettings) -> Prompt:
@@ -294,6 +320,10 @@ class ModelChain:
         choice = prompt.tool_choice
         choice = ToolChoice(choice.mode, tuple(name for name in choice.names if name in names))
         return replace(prompt, tools=tools, tool_choice=choice)
+
+
+def _has_images(prompt: Prompt) -> bool:
+    return any(b'"input_image"' in item for item in prompt.input)
 
 
 def _too_small(prompt: Prompt, settings: TurnSettings) -> str | None:

@@ -8,11 +8,11 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
+from codex_py.images.prepare import UnusableImage, image_part
+from codex_py.images.rule import ImageRule
 from codex_py.protocol.messages import (
     MAX_IMAGE_BYTES,
     encode_json,
-    image_url,
-    input_image,
     input_text,
     replace_surrogates,
 )
@@ -22,6 +22,7 @@ from codex_py.tools.truncate import token_count, truncate_middle, truncate_outpu
 MAX_ITEM_BYTES: Final = 1024 * 1024
 """Limit of a result in a thread item; Codex has the same limit for the output of a command."""
 _MAX_PARTS = 100
+_LEFT_OUT: Final = "[an image was left out: unable to process image"
 
 
 def is_error(result: Mapping[str, Any]) -> bool:
@@ -29,7 +30,7 @@ def is_error(result: Mapping[str, Any]) -> bool:
 
 
 def call_output(
-    result: Mapping[str, Any], wall_time_s: float, *, limit_tokens: int, image_detail: str
+    result: Mapping[str, Any], wall_time_s: float, *, limit_tokens: int, image_rule: ImageRule
 ) -> ToolOutput:
     """The result for the model, with its text within the limit."""
     code = "ToolFailed" if is_error(result) else None
@@ -37,7 +38,7 @@ def call_output(
     if (structured := result.get("structuredContent")) is not None:
         text = truncate_output(encode_json(structured).decode(), limit_tokens)
         return ToolOutput(f"{header}\n{text}", success=code is None, error_code=code)
-    parts = content_parts(_content(result), limit_tokens, image_detail)
+    parts = content_parts(_content(result), limit_tokens, image_rule)
     content = (input_text(header), *parts)
     return ToolOutput("", content=content, success=code is None, error_code=code)
 
@@ -66,7 +67,7 @@ def _content(result: Mapping[str, Any]) -> list[Any]:
 
 
 def content_parts(
-    content: Sequence[Any], limit_tokens: int, image_detail: str
+    content: Sequence[Any], limit_tokens: int, image_rule: ImageRule
 ) -> list[dict[str, Any]]:
     """The content of a result as content parts for the model, within the limits of text and of images."""
     parts: list[dict[str, Any]] = []
@@ -75,11 +76,12 @@ def content_parts(
         if number == _MAX_PARTS or tokens_left <= 0:
             parts.append(input_text(f"[{len(content) - number} more parts left out]"))
             break
-        if (url := _image(entry, image_bytes_left)) is not None:
-            image_bytes_left -= len(url)
-            parts.append(input_image(url, image_detail))
+        part = _image(entry, image_bytes_left, image_rule)
+        if part is not None and part["type"] == "input_image":
+            image_bytes_left -= len(part["image_url"])
+            parts.append(part)
             continue
-        text = _text(entry)
+        text = _text(entry) if part is None else part["text"]
         parts.append(input_text(truncate_output(text, tokens_left)))
         tokens_left -= token_count(len(text.encode(errors="replace")))
     return parts
@@ -89,20 +91,25 @@ def _text(entry: Any) -> str:
     match entry:
         case {"type": "text", "text": str(text)}:
             return replace_surrogates(text)
-        case {"type": "image"}:
-            # Providers refuse the whole request, and every later one, for one image that they cannot read.
-            return "[an image that is broken, of an unknown kind, or too large was left out]"
         case _:
             return encode_json(entry).decode()
 
 
-def _image(entry: Any, max_bytes: int) -> str | None:
-    """The data URL of an image that providers accept; None for anything else, and above `max_bytes`."""
+def _image(entry: Any, max_bytes: int, rule: ImageRule) -> dict[str, Any] | None:
+    """The part of an image that providers accept, or a note in its place; None for anything else.
+
+    Providers refuse the whole request, and every later one, for one image that they cannot read.
+    """
     match entry:
         case {"type": "image", "data": str(data)} if len(data) <= max_bytes:
-            try:
-                return image_url(base64.b64decode(data))
-            except (binascii.Error, ValueError):
-                return None
+            pass
+        case {"type": "image"}:
+            return input_text(f"{_LEFT_OUT}: it is too large]")
         case _:
             return None
+    try:
+        return image_part(base64.b64decode(data), rule)
+    except (binascii.Error, ValueError):
+        return input_text(f"{_LEFT_OUT}: its Base64 cannot be read]")
+    except UnusableImage as error:
+        return input_text(f"{_LEFT_OUT}: {error}]")

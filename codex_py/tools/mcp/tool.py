@@ -1,5 +1,6 @@
 """Calls of the tools of MCP servers."""
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any, Self
 
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ToolError
+from codex_py.images.rule import ImageRule
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.tools import ServerTool
@@ -44,7 +46,7 @@ class McpTool:
         server: McpServer,
         tool: ServerTool,
         config: McpServerConfig,
-        image_detail: str,
+        image_rule: ImageRule,
     ) -> None:
         self.name = tool.name
         self.server = server.name
@@ -52,7 +54,7 @@ class McpTool:
         self._server = server
         self._tool = tool
         self._config = config
-        self._image_detail = image_detail
+        self._image_rule = image_rule
 
     def changes(self, params: McpArguments, cwd: Path) -> Sequence[Path] | None:  # noqa: ARG002
         return () if self._tool.is_read_only else None
@@ -75,11 +77,13 @@ class McpTool:
                 text = f"tool call error: {failed}\n\nCaused by:\n    {cause}"
                 raise ToolError(text, code=error.code) from error
             item.end(result)
-            return call_output(
+            # It may take an image seconds to be made smaller.
+            return await asyncio.to_thread(
+                call_output,
                 result,
                 time.monotonic() - started_at,
                 limit_tokens=context.output_token_limit,
-                image_detail=self._image_detail,
+                image_rule=self._image_rule,
             )
 
     async def _approve(
@@ -99,7 +103,7 @@ def mcp_tool_finder(
     servers: McpServers,
     configs: Mapping[str, McpServerConfig],
     catalogue: McpCatalogue,
-    image_detail: str,
+    image_rule: ImageRule,
 ) -> Callable[[str], Tool[Any] | None]:
     """Return a function that finds the tools of servers, and our own about them, by the name that a model writes."""
     own = {tool.name: tool for tool in own_mcp_tools(servers, catalogue)}
@@ -108,6 +112,6 @@ def mcp_tool_finder(
         if name in own or (found := servers.find(name)) is None:
             return own.get(name)
         server, tool = found
-        return McpTool(server, tool, configs[server.name], image_detail)
+        return McpTool(server, tool, configs[server.name], image_rule)
 
     return find

@@ -1,6 +1,7 @@
 """Calls of Python functions that a library user passes as tools."""
 
 import asyncio
+import base64
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
@@ -8,11 +9,13 @@ from typing import Any, Final, cast
 from pydantic_core import to_jsonable_python
 
 from codex_py.errors import CallRefused, CodexError, ToolError, single_error
+from codex_py.images.rule import ImageRule
+from codex_py.images.structure import DamagedImage, image_info
 from codex_py.protocol.bugs import bug_found
 from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.event_items import ThreadItem
-from codex_py.protocol.messages import encode_json, image_url
+from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.mcp.approval import approve_call
 from codex_py.tools.mcp.item import mcp_item, replay_server_call
@@ -29,16 +32,16 @@ _MAX_ITERATED_BYTES: Final = 64 << 20
 
 
 class PythonTool:
-    """One function in one session. `image_detail`: see `input_image`."""
+    """One function in one session."""
 
-    def __init__(self, function: PythonFunction[..., Any], *, image_detail: str) -> None:
+    def __init__(self, function: PythonFunction[..., Any], *, image_rule: ImageRule) -> None:
         self.name = function.spec.name
         self.parallel = function.parallel
         self.params: type[Any] = arguments_model(
             self.name, function.parameters.values(), lenient=True
         )
         self._function = function
-        self._image_detail = image_detail
+        self._image_rule = image_rule
 
     async def run(self, params: FunctionArguments, context: ToolContext) -> ToolOutput:
         """A `CodexError` that the function raises ends the turn; any other error of it is a `ToolError`."""
@@ -60,7 +63,9 @@ class PythonTool:
         if all(part["type"] == "text" for part in content):
             text = "\n".join(part["text"] for part in content)
             return ToolOutput(truncate_output(text, context.output_token_limit))
-        parts = content_parts(content, context.output_token_limit, self._image_detail)
+        parts = await asyncio.to_thread(
+            content_parts, content, context.output_token_limit, self._image_rule
+        )
         return ToolOutput("", content=tuple(parts))
 
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
@@ -151,13 +156,13 @@ def _part(value: Any) -> dict[str, Any]:
         case str():
             return {"type": "text", "text": value}
         case bytes():
-            if (url := image_url(value)) is None:
-                raise ToolError(
-                    "it returned bytes that are no PNG, JPEG, GIF or WebP image",
-                    code="ToolFailed",
-                )
-            media_type, _, data = url.removeprefix("data:").partition(";base64,")
-            return {"type": "image", "data": data, "mimeType": media_type}
+            try:
+                kind = image_info(value).kind
+            except DamagedImage as error:
+                text = f"it returned bytes that are no image for a model: {error}"
+                raise ToolError(text, code="ToolFailed") from error
+            data = base64.b64encode(value).decode("ascii")
+            return {"type": "image", "data": data, "mimeType": f"image/{kind}"}
         case _:
             plain = to_jsonable_python(value, fallback=str)
             return {"type": "text", "text": encode_json(plain).decode()}

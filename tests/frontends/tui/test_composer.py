@@ -11,6 +11,7 @@ import pytest
 from codex_py.frontends.tui.composer import Composer
 from codex_py.testing import Pause, ev_completed, ev_created, ev_function_call, ev_message
 from tests.frontends.tui.terminals import IDLE, Start
+from tests.support.images import PNG
 from tests.support.program import Workplace, environment
 from tests.support.pty_program import PtyProgram
 from tests.support.server import ScriptedServer
@@ -130,7 +131,7 @@ def test_no_piece_of_a_long_paste_that_is_not_marked_is_sent(start: Start) -> No
 
 def test_images_are_attached_by_the_paths_that_are_pasted(start: Start, place: Workplace) -> None:
     for name in ("a.png", "two words.png"):
-        (place.cwd / name).write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(16))
+        (place.cwd / name).write_bytes(PNG)
     with ScriptedServer([ANSWER]) as server:
         program = begin(start, server)
         program.type("compare ")

@@ -5,6 +5,7 @@ import pytest
 from codex_py.testing import Pause, ev_completed, ev_created, ev_message
 from tests.frontends.tui.terminals import IDLE, Start
 from tests.frontends.tui.test_approval import QUESTION, asks, says
+from tests.support.images import PNG
 from tests.support.program import Workplace
 from tests.support.pty_program import PtyProgram
 from tests.support.server import ScriptedServer
@@ -216,7 +217,7 @@ def test_ctrl_d_leaves_a_running_turn_when_pressed_twice(start: Start) -> None:
 
 
 def test_a_draft_that_is_replaced_comes_back_with_its_image(start: Start, place: Workplace) -> None:
-    (place.cwd / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(16))
+    (place.cwd / "a.png").write_bytes(PNG)
     with ScriptedServer([says("Understood.")]) as server:
         program = start(server)
         program.wait_for(IDLE)

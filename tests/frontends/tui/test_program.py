@@ -2,6 +2,7 @@ import pytest
 
 from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.frontends.tui.terminals import IDLE, Start, leave
+from tests.support.images import PNG
 from tests.support.program import Workplace
 from tests.support.server import ScriptedServer
 
@@ -30,7 +31,7 @@ def test_a_prompt_on_the_command_line_is_sent_at_once(start: Start) -> None:
 def test_images_of_the_command_line_belong_to_the_first_prompt(
     start: Start, place: Workplace, prompt: list[str]
 ) -> None:
-    (place.cwd / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(16))
+    (place.cwd / "a.png").write_bytes(PNG)
     with ScriptedServer([[*ev_message("A picture."), ev_completed()]]) as server:
         program = start(server, *prompt, "-i", "a.png")
         program.wait_for("[Image #1]")

@@ -4,15 +4,19 @@ import base64
 import json
 from typing import Any
 
+from codex_py.images.rule import image_rule
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.mcp.output import MAX_ITEM_BYTES, call_output, item_result
+from tests.support import images
 
-PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n rest").decode()
+PNG = base64.b64encode(images.PNG).decode()
 HEADER = {"type": "input_text", "text": "Wall time: 1.5000 seconds\nOutput:"}
 
 
 def output(result: dict[str, Any], limit_tokens: int = 1000) -> ToolOutput:
-    return call_output(result, 1.5, limit_tokens=limit_tokens, image_detail="original")
+    return call_output(
+        result, 1.5, limit_tokens=limit_tokens, image_rule=image_rule("original", "responses")
+    )
 
 
 def parts(*content: Any, limit_tokens: int = 1000) -> list[dict[str, Any]]:
@@ -62,12 +66,12 @@ def test_an_error_of_the_tool_has_a_code() -> None:
 
 
 def test_an_image_that_services_refuse_is_left_out() -> None:
-    left_out = input_text(
-        "[an image that is broken, of an unknown kind, or too large was left out]"
-    )
+    damaged = [base64.b64encode(data).decode() for data in images.DAMAGED.values()]
     svg = base64.b64encode(b"<svg/>").decode()
-    for data in (svg, "%%%", "QQ", PNG + "A" * (21 << 20)):
-        assert parts({"type": "image", "data": data, "mimeType": "image/png"}) == [left_out]
+    for data in (*damaged, svg, "%%%", "QQ", PNG + "A" * (21 << 20)):
+        (part,) = parts({"type": "image", "data": data, "mimeType": "image/png"})
+        assert part["type"] == "input_text"
+        assert part["text"].startswith("[an image was left out: unable to process image: ")
 
 
 def test_text_is_cut_to_the_limit_and_the_parts_after_it_are_counted() -> None:

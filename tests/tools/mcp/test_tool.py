@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from codex_py.config.mcp import McpServerConfig
+from codex_py.images.rule import ImageRule
 from codex_py.protocol.approval import (
     ApprovalPolicy,
     ApprovalRequest,
@@ -47,7 +48,7 @@ def run(
     async def main() -> None:
         async with started(tmp_path, behaviour, **(settings or {})) as it:
             configs = {behaviour: config or McpServerConfig(command="x")}
-            find = mcp_tool_finder(it.servers, configs, McpCatalogue(it.servers), "high")
+            find = mcp_tool_finder(it.servers, configs, McpCatalogue(it.servers), ImageRule())
             router = ToolRouter(find)
             turn = tool_context(tmp_path, events.append, **context)
 
@@ -226,7 +227,7 @@ def test_tools_that_read_and_those_that_are_allowed_to_run_side_by_side(tmp_path
             for allowed, expected in ((False, [True, False]), (True, [True, True])):
                 config = McpServerConfig(command="x", supports_parallel_tool_calls=allowed)
                 catalogue = McpCatalogue(it.servers)
-                find = mcp_tool_finder(it.servers, {"fails": config}, catalogue, "high")
+                find = mcp_tool_finder(it.servers, {"fails": config}, catalogue, ImageRule())
                 found = [find(f"mcp__fails__{name}") for name in ("echo", "fails")]
                 assert [tool and tool.parallel for tool in found] == expected
 

@@ -1,4 +1,5 @@
 import asyncio
+import base64
 import json
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -12,6 +13,7 @@ from typing import Any, Literal
 import pytest
 
 from codex_py import CodexError, tool
+from codex_py.images.rule import ImageRule
 from codex_py.protocol.approval import ApprovalPolicy, ReviewDecision
 from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.event_items import ErrorItem, McpToolCall
@@ -20,11 +22,11 @@ from codex_py.protocol.items import CustomToolCallOutput, FunctionCallOutput
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import FunctionPayload, ToolCall
 from codex_py.tools.python.call import PythonTool
+from tests.support.images import PNG
 from tests.support.tool_calls import ScriptedApprover
 from tests.support.tool_context import router_of, tool_context
 
-PNG = b"\x89PNG\r\n\x1a\n"
-PNG_URL = "data:image/png;base64,iVBORw0KGgo="
+PNG_URL = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
 Answer = Sequence[Note | FunctionCallOutput | CustomToolCallOutput]
 
 
@@ -48,7 +50,7 @@ def run(function: Callable[..., Any], arguments: Any = None, **options: Any) -> 
 
 
 async def call(function: Callable[..., Any], arguments: Any = None, **options: Any) -> Outcome:
-    python = PythonTool(tool(function), image_detail="low")
+    python = PythonTool(tool(function), image_rule=ImageRule("low"))
     events: list[Event] = []
     payload = FunctionPayload(json.dumps(arguments or {}))
     context = tool_context(Path("/repo"), events.append, **options)
@@ -155,13 +157,14 @@ def test_bytes_go_to_the_model_as_images() -> None:
     assert outcome.item.result is not None
     assert outcome.item.result["content"][1] == {
         "type": "image",
-        "data": "iVBORw0KGgo=",
+        "data": base64.b64encode(PNG).decode(),
         "mimeType": "image/png",
     }
     assert run(lambda_named("one", lambda: PNG)).output == [image]
     wrong = run(lambda_named("two", lambda: b"GIF?"))
     assert wrong.output == (
-        "[ERROR:ToolFailed] it returned bytes that are no PNG, JPEG, GIF or WebP image"
+        "[ERROR:ToolFailed] it returned bytes that are no image for a model: it is not a PNG, JPEG,"
+        " GIF or WebP image"
     )
 
 
@@ -303,7 +306,7 @@ async def _router(approver: ScriptedApprover) -> AsyncGenerator[Callable[[], Any
     def pay(amount: int) -> str:
         return f"paid {amount}"
 
-    router = router_of(PythonTool(tool(pay), image_detail="low"))
+    router = router_of(PythonTool(tool(pay), image_rule=ImageRule("low")))
     context = tool_context(
         Path("/repo"), lambda _: None, policy=ApprovalPolicy.ON_REQUEST, approver=approver
     )
@@ -383,7 +386,7 @@ def test_a_call_is_shown_again_as_it_was_live() -> None:
         return f"fine in {city}"
 
     live = run(weather, {"city": "Ulm"}).item
-    past = PythonTool(tool(weather), image_detail="low").replay(
+    past = PythonTool(tool(weather), image_rule=ImageRule("low")).replay(
         PastCall("c", "weather", {"city": "Ulm"}, "fine in Ulm", None), PastItems()
     )
     assert isinstance(past, McpToolCall)

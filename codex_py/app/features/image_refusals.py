@@ -1,0 +1,123 @@
+"""Images that a server refuses: notes stand in their places from then on. LIGHT.
+
+A refusal is about images in every wording that speaks of them. Damaged images and those beyond a limit that the server
+names go first, then the newest, then all: a request is sent again three times at most.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from codex_py.errors import ModelError
+from codex_py.images.structure import DamagedImage, ImageInfo, image_info
+from codex_py.model.wordings import means
+from codex_py.protocol.json_fields import JsonObject, as_object, text_field
+from codex_py.protocol.messages import EncodedItem, encode_json, input_text
+
+Replaced = dict[EncodedItem, EncodedItem | None]
+
+_NOTE: Final = input_text("(an image was left out: the provider does not accept it)")
+_HAS_IMAGE: Final = b'"input_image"'
+_FINAL: Final = frozenset(
+    {
+        *(HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN),
+        *(HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS),
+        *(HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT),
+        529,
+    }
+)
+"""Statuses that are about something else than the request, whatever their words are."""
+_MAX_SIDE: Final = (
+    r"(?i)(\d{3,5}) ?(?:px|pixels?)|(?:dimensions?|width|height|side)[^.\d]{0,60}(\d{3,5})"
+)
+_MAX_COUNT: Final = (
+    r"(?i)at most (\d{1,4}) images?|(?:maximum|max|limit) (?:number )?(?:of )?(\d{1,4}) images?"
+)
+
+
+def takes_no_images(error: ModelError) -> bool:
+    """True if the server says that its model takes no images at all."""
+    return _may_be_about_images(error) and means("no_images", _words(error))
+
+
+def refused_images(error: ModelError, items: Sequence[EncodedItem], known: Replaced) -> Replaced:
+    """The items whose images to leave out next, with notes in their places; empty if no image is refused, or none is
+    left.
+
+    Args:
+        items: of the request, as the history has them.
+        known: what is left out already.
+    """
+    if not (_may_be_about_images(error) and means("image", _words(error))):
+        return {}
+    with_images = [item for item in items if _HAS_IMAGE in item]
+    left = [item for item in with_images if item not in known]
+    chosen = _beyond_count(left, _words(error)) or [
+        item for item in left if _is_unfit(item, _words(error))
+    ]
+    if not chosen and left and with_images[-1] not in known:
+        chosen = left[-1:]
+    return {item: without_images(item) for item in chosen or left}
+
+
+def without_images(item: EncodedItem) -> EncodedItem:
+    """The item with a note in the place of each image."""
+    data: JsonObject = json.loads(item)
+    for name in ("content", "output"):
+        parts: Any = data.get(name)
+        if isinstance(parts, list):
+            data[name] = [_NOTE if _is_image(part) else part for part in parts]  # pyright: ignore[reportUnknownVariableType]
+    return EncodedItem(encode_json(data))
+
+
+def _words(error: ModelError) -> str:
+    return error.words or str(error)
+
+
+def _may_be_about_images(error: ModelError) -> bool:
+    return error.status not in _FINAL and error.code != "context_length_exceeded"
+
+
+def _beyond_count(items: Sequence[EncodedItem], words: str) -> Sequence[EncodedItem]:
+    """The oldest items, as far as there are more than the server takes."""
+    found = re.search(_MAX_COUNT, words)
+    if found is None:
+        return []
+    most = int(found[1] or found[2])
+    return items[: max(0, len(items) - most)]
+
+
+def _is_unfit(item: EncodedItem, words: str) -> bool:
+    """True if an image of the item is damaged, or has a side beyond a limit that the words name."""
+    limits = [int(found[1] or found[2]) for found in re.finditer(_MAX_SIDE, words)]
+    for info in map(_info, _images(json.loads(item))):
+        if info is None:
+            return True
+        if limits and max(info.width, info.height) > min(limits):
+            return True
+    return False
+
+
+def _images(data: Mapping[str, Any]) -> Sequence[str]:
+    """The addresses of the images of an item."""
+    parts: list[Any] = []
+    for name in ("content", "output"):
+        if isinstance(data.get(name), list):
+            parts += data[name]
+    return [text_field(part, "image_url") for part in parts if _is_image(part)]
+
+
+def _is_image(part: Any) -> bool:
+    return as_object(part).get("type") == "input_image"
+
+
+def _info(url: str) -> ImageInfo | None:
+    """What is known of an image in a `data:` URL; None for a damaged one."""
+    encoded = url.partition(";base64,")[2]
+    try:
+        return image_info(base64.b64decode(encoded))
+    except (DamagedImage, ValueError):
+        return None

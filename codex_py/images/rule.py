@@ -1,0 +1,63 @@
+"""How large an image may be that a model is sent. LIGHT.
+
+The sizes for each `detail` are those that Codex 0.171 shrinks to, measured with images of many sizes. Messages has
+limits of its own: https://docs.anthropic.com/en/docs/build-with-claude/vision.
+"""
+
+from dataclasses import replace
+from math import ceil, floor
+from typing import Final
+
+from codex_py.protocol.frozen import frozen
+
+PATCH_PX: Final = 32
+"""Models see an image in squares of this side."""
+MAX_PIXELS: Final = 100_000_000
+"""No image with more is opened: unpacked, it takes four bytes a pixel."""
+_MEGABYTE: Final = 1024 * 1024
+
+
+@frozen
+class ImageRule:
+    detail: str = "high"
+    """The resolution for the model: `original`, `high`, `low` or `auto`."""
+    max_side_px: int = 2048
+    max_patches: int = 2500
+    """Squares of 32 pixels, begun ones included."""
+    refused_side_px: int | None = None
+    """The provider refuses an image with a longer side; None: no such limit is known."""
+    max_encoded_bytes: int = 20 * _MEGABYTE
+    """The provider refuses an image that is longer in Base64."""
+
+    def size(self, width: int, height: int) -> tuple[int, int]:
+        """The size to shrink an image to; its own if it is small enough."""
+        scale = min(1.0, self.max_side_px / max(width, height))
+        columns, rows = width * scale / PATCH_PX, height * scale / PATCH_PX
+        if ceil(columns) * ceil(rows) > self.max_patches:
+            fitting = (self.max_patches / (columns * rows)) ** 0.5
+            # Whole squares in one direction, so that begun ones do not exceed the number.
+            whole = min(_whole_part(columns * fitting), _whole_part(rows * fitting))
+            scale *= fitting * whole
+        return max(1, round(width * scale)), max(1, round(height * scale))
+
+
+def _whole_part(count: float) -> float:
+    """The share of the whole squares; 1 if there is not even one."""
+    return floor(count) / count if count >= 1 else 1.0
+
+
+_ORIGINAL: Final = ImageRule("original", max_side_px=6000, max_patches=10_000)
+
+
+def image_rule(detail: str, wire_api: str) -> ImageRule:
+    """The rule for images of a `detail` that are sent to a provider with this API."""
+    rule = _ORIGINAL if detail == "original" else ImageRule(detail)
+    if wire_api != "anthropic":
+        return rule
+    # Requests with more than 20 images take sides of 2000 pixels alone, and a thread may come to have so many.
+    return replace(
+        rule,
+        max_side_px=min(rule.max_side_px, 2000),
+        refused_side_px=8000,
+        max_encoded_bytes=5 * _MEGABYTE,
+    )

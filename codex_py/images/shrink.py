@@ -1,0 +1,67 @@
+"""Shrinks images, with Pillow, which the extra `images` installs."""
+
+import io
+import warnings
+from typing import Final
+
+from PIL import Image, ImageOps
+
+from codex_py.images.rule import ImageRule
+from codex_py.images.structure import ImageInfo
+
+_QUALITY: Final = 85
+_SMALLER: Final = 0.75
+_MAX_TRIES: Final = 12
+_PLAIN_MODES: Final = frozenset({"RGB", "RGBA", "L"})
+_WITH_ALPHA: Final = frozenset({"P", "PA", "LA", "La", "RGBa"})
+
+
+def shrunk(data: bytes, info: ImageInfo, rule: ImageRule) -> tuple[str, bytes]:
+    """The kind and the bytes of a smaller image. A PNG or GIF becomes a PNG, unless only a JPEG is small enough.
+
+    Raises:
+        OSError, ValueError, SyntaxError: its pixels cannot be read.
+    """
+    size = rule.size(info.width, info.height)
+    with warnings.catch_warnings():
+        # Of a number of pixels that was checked before.
+        warnings.simplefilter("ignore")
+        with Image.open(io.BytesIO(data), formats=(info.kind,)) as opened:
+            opened.draft("RGB", size)
+            image = _plain(ImageOps.exif_transpose(opened))
+    kind = "png" if info.kind == "gif" else info.kind
+    for _ in range(_MAX_TRIES):
+        if image.size != size:
+            image = image.resize(  # pyright: ignore[reportUnknownMemberType] - of NumPy
+                _turned(size, image), Image.Resampling.LANCZOS
+            )
+        for each in dict.fromkeys((kind, "jpeg")):
+            packed = _packed(image, each)
+            if -(-len(packed) // 3) * 4 <= rule.max_encoded_bytes:
+                return each, packed
+        size = max(1, int(image.width * _SMALLER)), max(1, int(image.height * _SMALLER))
+    raise ValueError("it cannot be made small enough")
+
+
+def _turned(size: tuple[int, int], image: Image.Image) -> tuple[int, int]:
+    """The size for an image that its own data may have had turned on its side."""
+    is_turned = (size[0] > size[1]) != (image.width > image.height) and size[0] != size[1]
+    return (size[1], size[0]) if is_turned else size
+
+
+def _plain(image: Image.Image) -> Image.Image:
+    """The image in a mode that every format has."""
+    if image.mode in _PLAIN_MODES:
+        image.load()
+        return image
+    return image.convert("RGBA" if image.mode in _WITH_ALPHA else "RGB")
+
+
+def _packed(image: Image.Image, kind: str) -> bytes:
+    stream = io.BytesIO()
+    if kind == "jpeg" and image.mode == "RGBA":
+        opaque = Image.new("RGB", image.size, "white")
+        opaque.paste(image, mask=image.getchannel("A"))
+        image = opaque
+    image.save(stream, kind, quality=_QUALITY)
+    return stream.getvalue()
