@@ -53,6 +53,7 @@ while look; [ -n "$seen" ] && [ "$looks" -lt 90 ]; do
 done
 exit "$code"
 """
+_ATTACH_BY_ADMINISTRATORS_ALONE = 2
 _ROOT = Path("/")
 _MAX_WORDS = 100
 _MAX_SPILLS = 16
@@ -79,19 +80,30 @@ class LauncherBackend:
     ) -> list[str] | None:
         is_supervised = self.name == "supervised"
         is_landlock = is_supervised or self.name == "landlock"
-        program = filter_program(
-            os.uname().machine,
-            offline=view.offline,
-            proxied=bool(view.proxy),
-            guard_truncate=is_landlock and landlock.version() < landlock.TRUNCATE_SINCE,
-            tracing=self._reaches_own_processes_alone,
-            backend=self.name,
-        )
-        if program is None or not sys.executable:
+        is_isolated = not is_landlock and (view.offline or bool(view.proxy))
+
+        def program(*, local: bool = False) -> bytes | None:
+            return filter_program(
+                os.uname().machine,
+                offline=view.offline and not is_isolated,
+                isolated=is_isolated,
+                local=local,
+                guard_truncate=is_landlock and landlock.version() < landlock.TRUNCATE_SINCE,
+                tracing=self._reaches_own_processes_alone,
+                backend=self.name,
+            )
+
+        without_sockets = program()
+        # In a view alone, what waits for the command has another view.
+        supervises = is_isolated and self.name == "namespaces" and _may_supervise()
+        with_sockets = program(local=True) if supervises else None
+        if without_sockets is None or not sys.executable:
             return None
         module = "proxied" if view.proxy else "supervised" if is_supervised else "launcher"
         words = [*_python(module), self.name]
-        words += [f"filter={program.hex()}", f"alive={alive}"]
+        words += [f"filter={without_sockets.hex()}", f"alive={alive}"]
+        if with_sockets is not None:
+            words.append(f"sockets={with_sockets.hex()}")
         words += [f"processes={self._limits.max_processes}", f"files={self._limits.max_open_files}"]
         if self._limits.max_memory_mb is not None:
             words.append(f"memory={self._limits.max_memory_mb << 20}")
@@ -159,7 +171,7 @@ class BubblewrapBackend:
             return not any(real.is_relative_to(folder) for folder in barred)
 
         bwrap = find_program("bwrap", self._search_path, may_use)
-        filter_file = _filter_file(offline=view.offline, proxied=bool(view.proxy))
+        filter_file = _filter_file(isolated=view.offline or bool(view.proxy))
         if bwrap is None or filter_file is None:
             return None
         command = ["/bin/sh", "-c", _WITH_FILES, filter_file, alive or os.devnull]
@@ -181,6 +193,16 @@ class BubblewrapBackend:
             command = [*_bridge("out", view.proxy), *command, "--sync-fd", "7"]
             held = [*_bridge("in", str(int(view.allows_local))), *held]
         return [*command, "--chdir", os.path.realpath(cwd), "--", *held]
+
+
+@cache
+def _may_supervise() -> bool:
+    """False if this machine lets no process look into its children, which a supervisor does."""
+    try:
+        scope = Path("/proc/sys/kernel/yama/ptrace_scope").read_text("ascii")
+    except OSError:
+        return True
+    return int(scope) < _ATTACH_BY_ADMINISTRATORS_ALONE
 
 
 def _python(module: str) -> list[str]:
@@ -218,9 +240,9 @@ def _mounts(view: Layout) -> list[str]:
 
 
 @cache
-def _filter_file(*, offline: bool, proxied: bool) -> str | None:
+def _filter_file(*, isolated: bool) -> str | None:
     """The path of an anonymous file with the filter, for children of this process; None if there is no filter."""
-    program = filter_program(os.uname().machine, offline=offline, proxied=proxied, tracing=True)
+    program = filter_program(os.uname().machine, offline=False, isolated=isolated, tracing=True)
     if program is None or sys.platform != "linux":
         return None
     descriptor = os.memfd_create("filter")

@@ -4,6 +4,7 @@ import posix
 
 from codex_py.sandbox.child import kernel
 from codex_py.sandbox.child.kernel import signals
+from codex_py.sandbox.child.notified import ListenerLink
 
 FAILED = 125
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
@@ -15,7 +16,8 @@ class Confinement:
 
     `BACKEND` is `namespaces`, `views` (the same without a process namespace), `landlock` or `supervised`
     (Landlock with a supervisor). The options are `offline`, `proxy=NAME` (offline but for the agent's proxy, which
-    waits there; `local` for its variables), `filter=HEX`, `processes=N`, `files=N` (of each
+    waits there; `local` for its variables), `filter=HEX`, `sockets=HEX` (the same with local sockets; of
+    `namespaces`), `processes=N`, `files=N` (of each
     process), `memory=N` (bytes of data of each process), `alive=PATH` (see `LivenessPipe`), `write=PATH`
     (outermost first), `protect=PATH`, `hide=PATH`, `open=PATH` (below a hidden one), `more=PATH` (a file of
     further options with NUL between them), for the views `link=PATH` (stays the link that it is), and
@@ -35,6 +37,7 @@ class Confinement:
             name, _, value = word.partition("=")
             options.setdefault(name, []).append(value)
         self.filter = bytes.fromhex(options["filter"][0])
+        self.sockets = bytes.fromhex(options.get("sockets", [""])[0])
         self.alive = options["alive"][0]
         self.proxy = options.get("proxy", [""])[0]
         self.allows_local = "local" in words[1:end]
@@ -62,7 +65,12 @@ class Confinement:
                 self._default_signals.append(number)
 
     def listen(self) -> None:
-        """In a new network namespace: make a way out, if the command gets one."""
+        """In a new network namespace: let the command reach its own servers, and make a way out if it gets one."""
+        try:
+            kernel.raise_loopback()
+        except OSError:
+            # Root of a container may have no right to.
+            return
 
     def drop_privileges(self) -> None:
         """Drop capabilities, set the limits, and reset the signals. The filter is to be set next."""
@@ -79,6 +87,13 @@ class Confinement:
         # Python ignores the first two itself.
         for number in (signals.SIGPIPE, signals.SIGXFSZ, *self._default_signals):
             signals.signal(number, signals.SIG_DFL)
+
+    def set_filter(self, link: ListenerLink | None) -> None:
+        """Filter system calls. `link`: to the process that answers for local sockets."""
+        if link is None:
+            kernel.set_filter(self.filter)
+        else:
+            link.set_filter(self.sockets, self.filter)
 
     def execute(self) -> None:
         """Become the command, with no descriptors but the first three. If it cannot run, say so and end."""

@@ -46,7 +46,13 @@ PR_CAP_AMBIENT_CLEAR_ALL = 4
 PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 _SET_MODE_FILTER = 1
+CALL_BYTES, RECEIVE_CALL = 80, 0xC0502100
+"""The size of `struct seccomp_notif`, and the command that receives one from a notifying filter."""
 _NEW_LISTENER, _WAIT_KILLABLE = 1 << 3, 1 << 5
+
+_AF_INET, _SOCK_DGRAM = 2, 2
+_SET_FLAGS, _UP = 0x8914, 1
+_NAME_BYTES, _REQUEST_BYTES = 16, 40
 
 AT_FDCWD = -100
 """In place of the descriptor of a folder: the working directory."""
@@ -56,6 +62,7 @@ _RESOLVE_NO_SYMLINKS = 0x04
 _LAST_CAPABILITY = 63
 _CAPABILITY_VERSION_3 = 0x20080522
 CAP_DAC_OVERRIDE = 1
+CAP_NET_ADMIN = 12
 
 RLIMIT_DATA, RLIMIT_NPROC, RLIMIT_NOFILE = 2, 6, 7
 
@@ -103,6 +110,16 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str = ""
     system_call("mount", encoded(source), encoded(target), kind_bytes, flags, data.encode())
 
 
+def raise_loopback() -> None:
+    """Let the interface `lo` of this network namespace work."""
+    link = system_call("socket", _AF_INET, _SOCK_DGRAM | posix.O_CLOEXEC, 0)
+    try:
+        request = b"lo".ljust(_NAME_BYTES, b"\0") + _UP.to_bytes(2, "little")
+        system_call("ioctl", link, _SET_FLAGS, bytearray(request.ljust(_REQUEST_BYTES, b"\0")))
+    finally:
+        posix.close(link)
+
+
 def open_path(path: str, flags: int = 0) -> int:
     """A descriptor for a path without links. With `O_NOFOLLOW`, its last name may be a link.
 
@@ -121,13 +138,14 @@ def limit(resource: int, most: int) -> None:
     system_call("prlimit64", 0, resource, words(8, min(soft, most), min(hard, most)), None)
 
 
-def drop_capabilities(*, for_good: bool = True) -> None:
+def drop_capabilities(*, for_good: bool = True, network: bool = False) -> None:
     """Give up all capabilities of root but `CAP_DAC_OVERRIDE`, which lets it read and write every file.
 
     Without that one, root could not work in a folder of another user, as it often has to in a container.
 
     Args:
         for_good: also for the programs that this process executes. Takes a millisecond.
+        network: keep `CAP_NET_ADMIN` too, which shows the file of a local socket.
     """
     for number in range(_LAST_CAPABILITY + 1 if for_good else 0):
         if number != CAP_DAC_OVERRIDE:
@@ -137,11 +155,12 @@ def drop_capabilities(*, for_good: bool = True) -> None:
                 # This kernel has no more, or this user may not.
                 break
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
-    kept, header = 0, words(4, _CAPABILITY_VERSION_3, 0)
-    if posix.geteuid() == 0:
-        held = bytearray(24)
-        system_call("capget", header, held)
-        kept = int.from_bytes(held[4:8], "little") & 1 << CAP_DAC_OVERRIDE
+    header = words(4, _CAPABILITY_VERSION_3, 0)
+    wanted = 1 << CAP_DAC_OVERRIDE if posix.geteuid() == 0 else 0
+    wanted |= 1 << CAP_NET_ADMIN if network else 0
+    held = bytearray(24)
+    system_call("capget", header, held)
+    kept = int.from_bytes(held[4:8], "little") & wanted
     system_call("capset", header, words(4, kept, kept, 0, 0, 0, 0))
 
 

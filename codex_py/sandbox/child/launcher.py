@@ -17,6 +17,7 @@ from codex_py.sandbox.child import kernel, landlock, namespaces
 from codex_py.sandbox.child.confinement import FAILED, Confinement, say
 from codex_py.sandbox.child.kernel import signals
 from codex_py.sandbox.child.leftovers import Leftovers, wait_for_child
+from codex_py.sandbox.child.notified import ListenerLink
 from codex_py.sandbox.child.subreaper import Subreaper, drop_output, exit_code
 
 
@@ -66,22 +67,25 @@ def _run_in_namespaces(confinement: Confinement) -> None:
     namespaces.restrict_view(confinement)
     # Nobody in there may read our memory or our descriptors.
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+    link = ListenerLink() if confinement.sockets else None
     command = posix.fork()
     if command:
-        _wait_as_first_process(command, report)
+        _wait_as_first_process(command, report, link)
     landlock.restrict_beyond_view(confinement.writable)
     confinement.drop_privileges()
-    kernel.set_filter(confinement.filter)
+    confinement.set_filter(link)
     confinement.execute()
 
 
-def _wait_as_first_process(command: int, report: int) -> None:
+def _wait_as_first_process(command: int, report: int, link: ListenerLink | None) -> None:
     """Reap everyone's children until the command has ended, and what it left behind, which gets a moment for that.
 
     The rest ends with this process.
     """
-    kernel.drop_capabilities(for_good=False)
+    kernel.drop_capabilities(for_good=False, network=link is not None)
     drop_output()
+    if link is not None:
+        link.supervise()
     pid = status = 0
     while pid != command:
         pid, status = wait_for_child()

@@ -79,7 +79,8 @@ def restrict_view(confinement: Confinement) -> None:
     cwd = posix.getcwd()
     is_cut_off = confinement.offline or confinement.proxy
     unshare(_NEWNS | _NEWIPC | (_NEWNET if is_cut_off else 0))
-    confinement.listen()
+    if is_cut_off:
+        confinement.listen()
     # What is mounted outside from now on would appear without our attributes.
     kernel.mount("", "/", None, _MS_REC | _MS_PRIVATE)
     # Cloned before everything is read-only, so that they keep their attributes, also what is read-only in them.

@@ -7,14 +7,10 @@ the agent, which accepts what connects to it: no process has to stand between th
 import _socket  # importing `socket` takes 5 ms
 import posix
 
-from codex_py.sandbox.child import kernel
-
 PORT = 28128
 """Below the ports that the kernel gives away, and not one that servers like."""
 MAX_ID_BYTES = 4096
 _BACKLOG = 128
-_SET_FLAGS, _UP = 0x8914, 1
-_NAME_BYTES, _REQUEST_BYTES = 16, 40
 _DESCRIPTOR_BYTES = 4
 _HTTP, _SOCKS = f"http://127.0.0.1:{PORT}", f"socks5h://127.0.0.1:{PORT}"
 _BOTH_CASES = {
@@ -54,17 +50,13 @@ def connect(name: str) -> "_socket.socket":
     return link
 
 
-def listen(link: "_socket.socket", *, is_up: bool = False) -> None:
-    """Listen in this namespace, and pass that on. `is_up`: its loopback interface already works.
+def listen(link: "_socket.socket") -> None:
+    """Listen in this namespace, whose loopback interface works, and pass that on.
 
     Raises:
         OSError: the kernel refuses.
     """
     listening = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-    if not is_up:
-        request = b"lo".ljust(_NAME_BYTES, b"\0") + _UP.to_bytes(2, "little")
-        request = bytearray(request.ljust(_REQUEST_BYTES, b"\0"))
-        kernel.system_call("ioctl", listening.fileno(), _SET_FLAGS, request)
     listening.bind(("127.0.0.1", PORT))
     listening.listen(_BACKLOG)
     call_id = posix.environ.get(b"CODEX_TOOL_CALL_ID") or b"-"

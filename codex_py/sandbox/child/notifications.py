@@ -9,8 +9,7 @@ import os
 from codex_py.sandbox.child import kernel
 from codex_py.sandbox.child.system_calls import numbers_on
 
-_CALL_BYTES = 80
-_RECEIVE, _ANSWER, _IS_WAITING, _GIVE = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103
+_ANSWER, _IS_WAITING, _GIVE = 0xC0182101, 0x40082102, 0x40182103
 CONTINUE = 1
 _AND_ANSWER = 2
 
@@ -63,12 +62,23 @@ class PendingCall:
         base = f"{self._proc}/cwd" if folder == kernel.AT_FDCWD else f"{self._proc}/fd/{folder}"
         return f"{base}/{path}" if path else base
 
+    def descriptor(self, number: int) -> int:
+        """A copy of a descriptor of the caller, which we close."""
+        process = os.pidfd_open(int(self._status(b"Tgid:")))
+        try:
+            return kernel.system_call("pidfd_getfd", process, number & 0xFFFFFFFF, 0)
+        finally:
+            os.close(process)
+
     def umask(self) -> int:
+        return int(self._status(b"Umask:"), 8)
+
+    def _status(self, name: bytes) -> bytes:
         text = self._read("status", _STATUS_HEAD_BYTES)
-        value = text.partition(b"Umask:")[2].split(None, 1)
+        value = text.partition(name)[2].split(None, 1)
         if not value:
             raise OSError(errno.ESRCH, "gone")
-        return int(value[0], 8)
+        return value[0]
 
     def _read(self, name: str, size: int, start: int = 0) -> bytes:
         descriptor = os.open(f"{self._proc}/{name}", os.O_RDONLY | os.O_CLOEXEC)
@@ -92,12 +102,16 @@ class NotificationListener:
 
     def next(self) -> PendingCall | None:
         """Wait for a call; None if its thread was killed meanwhile."""
-        data = bytearray(_CALL_BYTES)
+        data = bytearray(kernel.CALL_BYTES)
         try:
-            kernel.system_call("ioctl", self.descriptor, _RECEIVE, data)
+            kernel.system_call("ioctl", self.descriptor, kernel.RECEIVE_CALL, data)
         except OSError:
             return None
-        return PendingCall(bytes(data), self._names.get(int.from_bytes(data[16:20], "little"), ""))
+        return self.call(bytes(data))
+
+    def call(self, data: bytes) -> PendingCall:
+        """`data`: `struct seccomp_notif`."""
+        return PendingCall(data, self._names.get(int.from_bytes(data[16:20], "little"), ""))
 
     def require_waiting(self, call: PendingCall) -> None:
         """Raises an `OSError` if the caller does not wait for the answer any more."""

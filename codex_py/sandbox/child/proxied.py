@@ -30,7 +30,7 @@ def main(words: list[str]) -> None:
                 posix.dup2(link.fileno(), number)
         else:
             link = _socket.socket(fileno=_LINK)
-            network.listen(link, is_up=True)
+            network.listen(link)
             link.close()
             more = network.variables(allows_local=what == "1")
     except OSError as error:
@@ -47,4 +47,5 @@ class ProxiedConfinement(Confinement):
         self.variables = network.variables(allows_local=self.allows_local)
 
     def listen(self) -> None:
+        kernel.raise_loopback()
         network.listen(self._link)

@@ -6,12 +6,13 @@ https://www.kernel.org/doc/html/latest/userspace-api/seccomp_filter.html
 import errno
 import struct
 from collections.abc import Iterator
+from functools import cache
 from typing import Final, TypeAlias
 
 from codex_py.sandbox.child.supervisor import CALLS
 from codex_py.sandbox.child.system_calls import numbers_on
 
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
+_JUMP, _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x05, 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 
 _ALLOW: Final = 0x7FFF0000
 _NOTIFY: Final = 0x7FC00000
@@ -26,7 +27,9 @@ _NEW_NAMESPACES: Final = 0x7E020000
 _NEW_TIME: Final = 0x80
 _INTERNET: Final = (2, 10)
 """Families of sockets."""
-_AF_UNIX, _SOCK_STREAM, _SOCK_SEQPACKET, _SOCK_TYPE_MASK = 1, 1, 5, 0xF
+_AF_UNIX, _SOCK_STREAM, _SOCK_DGRAM, _SOCK_SEQPACKET, _SOCK_TYPE_MASK = 1, 1, 2, 5, 0xF
+_PROTOCOLS: Final = (0, 6, 17)
+"""The usual one of a type, TCP and UDP."""
 _FIRST_PROCESS = 1
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _SET_FLAGS, _SET_MORE_FLAGS = 0x40086602, 0x401C5820
@@ -58,6 +61,8 @@ SUPERVISED_CALLS: Final = CALLS.keys() - dict(_OPEN)
 """Calls that the supervisor gets, besides opening for writing: those that change an entry of a folder or an attribute
 of a file. `fork` is none of them: until the supervisor receives a call, a signal may interrupt it, which no
 program expects of `fork`."""
+LOCAL_CALLS: Final = ("bind", "connect")
+"""Calls that the supervisor of local sockets gets."""
 _NETWORK: Final = ("socket", "connect", "accept", "accept4", "bind", "listen")
 
 
@@ -79,15 +84,19 @@ _MISSING: Final = _instruction(_RETURN, _ERRNO | errno.ENOSYS)
 _UNSUPPORTED: Final = _instruction(_RETURN, _ERRNO | errno.EOPNOTSUPP)
 _NOTIFIED: Final = _instruction(_RETURN, _NOTIFY)
 _KILLED: Final = _instruction(_RETURN, _KILL)
+_GO_ON: Final = _instruction(_JUMP, 1)
+"""As `then` of `_if`: go on behind it."""
 _NEXT_RULE: Final = _instruction(_LOAD, _NUMBER)
 """The following rules look at the number of the call again."""
 
 
+@cache
 def filter_program(
     machine: str,
     *,
     offline: bool,
-    proxied: bool = False,
+    isolated: bool = False,
+    local: bool = False,
     guard_truncate: bool = False,
     tracing: bool = False,
     backend: str = "namespaces",
@@ -100,7 +109,10 @@ def filter_program(
         machine: as `uname` names it.
         offline: refuse all sockets, except pairs of connected local ones, which asyncio and many others need.
             Not pairs of datagram sockets, which can send anywhere.
-        proxied: in a network namespace without a way out: refuse the sockets that lead elsewhere, such as local ones.
+        isolated: in a network namespace without a way out, where TCP and UDP reach the command's own servers: refuse
+            the sockets that lead elsewhere. Local ones are found by a path, which no such namespace changes.
+        local: in such a namespace: allow local sockets too, and notify the supervisor when one gets or uses a name;
+            see `SocketSupervisor`.
         guard_truncate: files can be truncated only by opening them for writing. Landlock does not prevent
             that before its version 3.
         tracing: let a command trace its own processes, where nothing else is in its reach: debuggers and
@@ -126,8 +138,8 @@ def filter_program(
         *(_supervision_rules() if backend == "supervised" else ()),
         *((name, [_REFUSED]) for name in (*_NEVER, *(_NETWORK if offline else ()))),
         *_tracing_rules(allowed=tracing),
-        *_argument_rules(offline=offline or proxied),
-        *(_internet_alone() if proxied else ()),
+        *_argument_rules(offline=offline or isolated),
+        *(_isolated_rules(local=local) if isolated else ()),
         *(() if backend == "namespaces" else _scheduling_rules()),
     ]
     for name, body in rules:
@@ -194,9 +206,24 @@ def _argument_rules(*, offline: bool) -> Iterator[_Rule]:
         yield "socketpair", [_argument(0), is_local, *connected]
 
 
-def _internet_alone() -> Iterator[_Rule]:
-    # Local sockets are found by their path, which no namespace of networks changes, and some families have none.
-    yield "socket", _if(0, _EQUAL, *_INTERNET, then=_ALLOWED, otherwise=_REFUSED)
+def _isolated_rules(*, local: bool) -> Iterator[_Rule]:
+    kind = _SOCK_TYPE_MASK
+    if local:
+        connected = _SOCK_STREAM, _SOCK_SEQPACKET
+        # Not datagrams, which could be sent to any name.
+        rule = _if(1, _EQUAL, *connected, mask=kind, then=_ALLOWED, otherwise=_REFUSED)
+        is_local = _instruction(_EQUAL, _AF_UNIX, if_false=len(rule))
+        yield "socket", [_argument(0), is_local, *rule, _NEXT_RULE]
+        for name in LOCAL_CALLS:
+            yield name, [_NOTIFIED]
+    yield (
+        "socket",
+        [
+            *_if(0, _EQUAL, *_INTERNET, then=_GO_ON, otherwise=_REFUSED),
+            *_if(1, _EQUAL, _SOCK_STREAM, _SOCK_DGRAM, mask=kind, then=_GO_ON, otherwise=_REFUSED),
+            *_if(2, _EQUAL, *_PROTOCOLS, then=_ALLOWED, otherwise=_REFUSED),
+        ],
+    )
 
 
 def _argument(position: int) -> bytes:

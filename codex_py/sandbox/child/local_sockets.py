@@ -1,0 +1,155 @@
+"""The local sockets of a command: it connects to those alone that it has made itself.
+
+A local socket is found by its path. No namespace and no read-only mount keeps a command from the sockets of the
+machine, and a seccomp filter cannot read a path. So the kernel stops a command when it gives a socket a name, and when
+it connects one. The process that waits for the command does both for it, with its own copy of the address, and with
+the very file that it has looked at: changing either meanwhile gains nothing. TCP and UDP are done in the same way, as
+a filter does not know one family from the other. https://man7.org/linux/man-pages/man2/seccomp_unotify.2.html
+"""
+
+import _socket  # importing `socket` takes 5 ms
+import _thread
+import errno
+import os
+
+from codex_py.sandbox.child import kernel
+from codex_py.sandbox.child.notifications import NotificationListener, PendingCall
+
+_MAX_ADDRESS_BYTES = 128
+_FAMILY_BYTES = 2
+_GET_FLAGS = 3
+_FILE_OF_SOCKET = 0x89E0
+_MAX_THREADS = 64
+"""Calls that wait, as one does for a server that is busy."""
+_MAX_FILES, _MANY_FILES = 512, 64
+
+
+class LocalSockets:
+    """Answers the calls of a command and of all that it starts, in their view of the file system.
+
+    Args:
+        listener: from `kernel.set_notifying_filter`.
+    """
+
+    def __init__(self, listener: int) -> None:
+        self._listener = NotificationListener(listener)
+        self._files: dict[tuple[int, int], int] = {}
+        """The files of sockets that the command has made, open, so that no other file becomes the same."""
+        self._threads = 0
+
+    def answer(self, data: bytes) -> None:
+        """`data`: from `notified.received`. If anything goes wrong, that call fails."""
+        call = self._listener.call(data)
+        try:
+            address = call.memory(call.words[1], _length(call.words[2]))
+            given = call.descriptor(call.words[0])
+            if call.name == "bind":
+                self._bind(call, given, address)
+                self._listener.answer(call)
+            else:
+                self._connect(call, given, address)
+        except OSError as error:
+            self._listener.answer(call, error=error.errno or errno.EPERM)
+        except Exception:  # noqa: BLE001
+            # An address that nobody can have, or a bug. Other processes still need their answers.
+            self._listener.answer(call, error=errno.EPERM)
+
+    def _bind(self, call: PendingCall, given: int, address: bytes) -> None:
+        has_path = bool(_path(address))
+        try:
+            if has_path:
+                self._forget_removed()
+                os.umask(call.umask())
+                # The address stays as it is: programs ask for it, and look for the socket there.
+                os.chdir(call.our_path(kernel.AT_FDCWD, ""))
+            self._listener.require_waiting(call)
+            _call("bind", given, address)
+            if has_path:
+                # Not by its path, at which another file may lie by now.
+                file = kernel.system_call("ioctl", given, _FILE_OF_SOCKET, 0)
+                self._files[_identity(file)] = file
+        finally:
+            os.close(given)
+
+    def _forget_removed(self) -> None:
+        if len(self._files) < _MANY_FILES:
+            return
+        for identity, file in list(self._files.items()):
+            if not os.fstat(file).st_nlink:
+                os.close(self._files.pop(identity))
+        if len(self._files) >= _MAX_FILES:
+            raise OSError(errno.ENOSPC, "too many sockets")
+
+    def _connect(self, call: PendingCall, given: int, address: bytes) -> None:
+        held = [given]
+        try:
+            if path := _path(address):
+                file = os.open(call.our_path(kernel.AT_FDCWD, path), os.O_PATH | os.O_CLOEXEC)
+                held.append(file)
+                if _identity(file) not in self._files:
+                    raise OSError(errno.EPERM, "not a socket of the command")
+                address = _address(f"/proc/self/fd/{file}")
+            # Otherwise its thread id could belong to another process by now.
+            self._listener.require_waiting(call)
+            if kernel.system_call("fcntl", given, _GET_FLAGS, 0) & os.O_NONBLOCK:
+                self._finish(call, given, address)
+            else:
+                self._finish_in_thread(call, held, address)
+                held = []
+        finally:
+            for descriptor in held:
+                os.close(descriptor)
+
+    def _finish_in_thread(self, call: PendingCall, held: list[int], address: bytes) -> None:
+        """Connect while other calls are answered. Closes what is held."""
+        if self._threads >= _MAX_THREADS:
+            raise OSError(errno.EAGAIN, "too many calls that wait")
+
+        def finish() -> None:
+            try:
+                self._finish(call, held[0], address)
+            finally:
+                self._threads -= 1
+                for descriptor in held:
+                    os.close(descriptor)
+
+        self._threads += 1
+        try:
+            _thread.start_new_thread(finish, ())
+        except RuntimeError:
+            self._threads -= 1
+            raise OSError(errno.EAGAIN, "no more threads") from None
+
+    def _finish(self, call: PendingCall, given: int, address: bytes) -> None:
+        error = 0
+        try:
+            _call("connect", given, address)
+        except OSError as problem:
+            error = problem.errno or errno.EPERM
+        self._listener.answer(call, error=error)
+
+
+def _length(word: int) -> int:
+    length = word & 0xFFFFFFFF
+    if not _FAMILY_BYTES <= length <= _MAX_ADDRESS_BYTES:
+        raise OSError(errno.EINVAL, "no address")
+    return length
+
+
+def _path(address: bytes) -> str:
+    """The path of a local socket; empty for an abstract name, for none, and for other families."""
+    family, name = int.from_bytes(address[:_FAMILY_BYTES], "little"), address[_FAMILY_BYTES:]
+    return os.fsdecode(name.partition(b"\0")[0]) if family == _socket.AF_UNIX else ""
+
+
+def _address(path: str) -> bytes:
+    return _socket.AF_UNIX.to_bytes(_FAMILY_BYTES, "little") + os.fsencode(path) + b"\0"
+
+
+def _identity(file: int) -> tuple[int, int]:
+    found = os.fstat(file)
+    return found.st_dev, found.st_ino
+
+
+def _call(name: str, descriptor: int, address: bytes) -> None:
+    kernel.system_call(name, descriptor, address, len(address))

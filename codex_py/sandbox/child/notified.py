@@ -1,0 +1,70 @@
+"""Hands the calls that a filter stops to the process that waits for the command. Light, as most commands make none."""
+
+import _socket  # importing `socket` takes 5 ms
+import _thread
+import errno
+import posix
+
+from codex_py.sandbox.child import kernel
+from codex_py.sandbox.child.kernel import signals
+
+_DESCRIPTOR_BYTES = 4
+
+
+class ListenerLink:
+    """Takes the descriptor of a filter from the command, which is to be forked, to this process."""
+
+    def __init__(self) -> None:
+        self._here, self._there = _socket.socketpair()
+
+    def set_filter(self, notifying: bytes, other: bytes) -> None:
+        """In the command: set the notifying filter, or the other one where the kernel allows no supervisor."""
+        try:
+            listener = kernel.set_notifying_filter(notifying)
+        except OSError:
+            kernel.set_filter(other)
+            return
+        data = listener.to_bytes(_DESCRIPTOR_BYTES, "little")
+        self._there.sendmsg([b"x"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, data)])
+
+    def receive(self) -> int | None:
+        """Wait for the descriptor; None if the command has set the other filter, or has ended."""
+        self._there.close()
+        given = self._here.recvmsg(1, _socket.CMSG_SPACE(_DESCRIPTOR_BYTES))[1]
+        self._here.close()
+        return int.from_bytes(given[0][2], "little") if given else None
+
+    def supervise(self) -> None:
+        """Answer the calls for local sockets in a thread, which gets no signals, as long as this process lives."""
+        listener = self.receive()
+        if listener is not None:
+            before = signals.pthread_sigmask(signals.SIG_BLOCK, signals.valid_signals())
+            _thread.start_new_thread(_answer_all, (listener,))
+            signals.pthread_sigmask(signals.SIG_SETMASK, before)
+
+
+def received(listener: int) -> bytes | None:
+    """Wait for the next call. None if there can be none any more."""
+    while True:
+        data = bytearray(kernel.CALL_BYTES)
+        try:
+            kernel.system_call("ioctl", listener, kernel.RECEIVE_CALL, data)
+        except OSError as error:
+            # ENOENT: its process was killed meanwhile.
+            if error.errno in {errno.ENOENT, errno.EINTR}:
+                continue
+            return None
+        return bytes(data)
+
+
+def _answer_all(listener: int) -> None:
+    data = received(listener)
+    if data is None:
+        return
+    from codex_py.sandbox.child.local_sockets import LocalSockets  # 5 ms
+
+    sockets = LocalSockets(listener)
+    while data is not None:
+        sockets.answer(data)
+        data = received(listener)
+    posix.close(listener)
