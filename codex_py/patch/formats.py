@@ -15,6 +15,8 @@ _UNIFIED = r"(?m)^[ \t]*(?:diff --(?:git|cc|combined) \S|--- [^\n]*\n[ \t]*\+\+\
 _GIT_DIFF = rb"diff --git [!-~]|--- [^\n]*\n\+\+\+ "
 _BARE_HUNK = r"(?m)^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@"
 _BUNDLE = rb'\s*\{\s*"format"\s*:\s*"codex-py change bundle"'
+_MESSAGE = r"(?i:From [0-9a-f]{40}\b|commit [0-9a-f]{40}\b|(?:From|Subject|Date|Message-Id|To): )"
+"""The beginning of a mail, or of a commit as git shows it: its text may quote patches of any kind."""
 _FENCE = r"(?m)^([ \t]*)(`{3,}|~{3,})([^\n]*)\n?"
 
 
@@ -66,6 +68,8 @@ def _detected(text: str) -> Detected:
     outside, fenced = _fences(text)
     diffs = [block for block in fenced if re.search(_UNIFIED, block)]
     has_bare_diff = re.search(_UNIFIED, _without_envelope(outside)) is not None
+    if has_envelope and has_bare_diff and re.match(_MESSAGE, text.lstrip(BLANK + BOM)):
+        return Detected("unified", text.removeprefix(BOM), "a unified diff behind a message")
     if has_envelope and (has_bare_diff or any(not re.search(_ENVELOPE, diff) for diff in diffs)):
         raise _unclear("it has both an envelope and a unified diff in it")
     if has_envelope:

@@ -32,6 +32,13 @@ DIFF = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
             DIFF + "@@ -9,2 +9,2 @@\n *** Begin Patch\n-x\n+y\n",
             "a unified diff",
         ),
+        (f"Subject: Fix\n\n{ENVELOPE}\n---\n{DIFF}", "a unified diff behind a message"),
+        (
+            f"From {'1' * 40} Mon Sep 17 00:00:00 2001\nFrom: x\n\n{ENVELOPE}\n{DIFF}",
+            "a unified diff behind a message",
+        ),
+        (f"commit {'a' * 40}\nAuthor: x\n\n{ENVELOPE}\n{DIFF}", "a unified diff behind a message"),
+        (f"Subject: Fix\n\n{ENVELOPE}", "an envelope in other text"),
         ("*** Begin Patch\n*** Update File: f\n@@\n--- a\n+++ b\n*** End Patch", "an envelope"),
     ],
 )

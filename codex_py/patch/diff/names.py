@@ -18,7 +18,16 @@ _CHARACTERS = {letter: character for character, letter in _LETTERS.items()}
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _SPECIAL = rb'[\x00-\x1f"\\\x7f]'
 _SPECIAL_OR_NOT_ASCII = rb'[\x00-\x1f"\\\x7f-\xff]'
-_STAMP = rb"\s+\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: [-+]\d{4})?\s*$"
+_STAMP = rb"""(?x)
+    \s+ (?:
+        \d{4}-\d\d-\d\d [ T] \d\d:\d\d (?: :\d\d (?: \.\d+ )? )?
+        | (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [ ]
+          (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ ]{1,2} \d{1,2} [ ]
+          \d\d:\d\d:\d\d (?: \.\d+ )? [ ] \d{4}
+    )
+    (?: [ ]? (?: [-+]\d\d:?\d\d | Z | UTC | GMT ) )? \s* $
+"""
+"""A time behind a name: ISO 8601 as `diff` writes it, or the form of ctime(3), as Mercurial does."""
 
 
 def unquoted(name: bytes) -> bytes:

@@ -5,6 +5,7 @@ there before is kept until the last change is made, and put back if one of them 
 is put back even if the process is killed, and can be brought back later.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from typing import NamedTuple
@@ -86,13 +87,20 @@ def _check(entry: Entry, directories: Directories) -> None:
         for change in entry.changes
         if change.exists or (change.before is not None and not change.before.is_directory)
     ]
+    inodes = Counter(
+        (change.before.device, change.before.inode)
+        for change in entry.changes
+        if change.before is not None
+    )
     for change in by_folder(entry.changes):
         if change.location in entry.obsolete:
             continue
         found = check_unchanged(change, directories)
         has_links = found is not None and found.st_nlink > 1 and Status.of(found).is_file
         is_written = change.fate == "file" and change.old is not None
-        if has_links and is_written and not change.breaks_links:
+        # Two links to one file that both change become files of their own, as where one is moved over the other.
+        is_shared = found is not None and inodes[found.st_dev, found.st_ino] > 1
+        if has_links and is_written and not change.breaks_links and not is_shared:
             change.backup = Backup.IN_PLACE
 
 

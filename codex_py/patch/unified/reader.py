@@ -15,7 +15,10 @@ from codex_py.patch.diff.names import git_names, header_name, unquoted
 from codex_py.patch.unified.binary import read_half, unpacked_room
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff
 
-_NO_FILE = (b"1970-01-01 ", b"1969-12-31 ", b"(nonexistent)", b"(revision 0)")
+_NO_FILE = (
+    *(b"1970-01-01 ", b"1969-12-31 ", b"(nonexistent)", b"(revision 0)"),
+    *(b"Thu Jan 01 00:00:00 1970", b"Thu Jan  1 00:00:00 1970", b"Thu Jan 1 00:00:00 1970"),
+)
 """How the time begins that `diff` and Subversion write for a file that is not there."""
 _INDEX = re.compile(rb"([0-9a-f]{4,64})\.\.([0-9a-f]{4,64})(?: (\d{6}))?")
 _DEV_NULL = b"/dev/null"
@@ -132,6 +135,8 @@ class _Reader:
         self._marks = b"".join([line[:1] for line in lines])
         self._files: list[FileDiff] = []
         self._header: _Header | None = None
+        self._passed_over: int | None = None
+        """The index of lines that look like the names of a file, and are text behind the last file."""
         self._room = unpacked_room(sum(map(len, lines)))
 
     def files(self) -> tuple[FileDiff, ...]:
@@ -152,10 +157,13 @@ class _Reader:
         elif line.startswith(b"--- ") and self._lines[at + 1 : at + 2]:
             following = self._lines[at + 1]
             if following.startswith(b"+++ "):
-                self._file_names(at, line, following)
+                if self._begins_file(at):
+                    self._file_names(at, line, following)
+                else:
+                    self._passed_over = at
                 return at + 2
         elif line.startswith(b"@@ -"):
-            if header is None:
+            if header is None or self._passed_over is not None:
                 _refuse("a hunk without the names of a file (`---`, `+++`) before it", at + 1)
             return self._hunk(header.diff, at, line)
         elif line.startswith((b"@@@ ", b"diff --cc ", b"diff --combined ")):
@@ -168,6 +176,20 @@ class _Reader:
             elif header.diff.is_git and header.old is None:
                 header.extended(line)
         return at + 1
+
+    def _begins_file(self, at: int) -> bool:
+        """True if a `---` and a `+++` line begin a file: they do if a hunk follows, as in git, or nothing at all.
+
+        A message before a diff may quote such lines. Those of a file that git describes belong to it, and where the
+        input ends behind them it was cut.
+        """
+        header = self._header
+        if header is not None and header.diff.is_git and not header.old and not header.diff.hunks:
+            return True
+        behind = at + 2
+        while behind < len(self._lines) and not self._lines[behind].strip():
+            behind += 1
+        return behind == len(self._lines) or self._lines[behind].startswith(b"@@ -")
 
     def _file_names(self, at: int, old_line: bytes, new_line: bytes) -> None:
         header = self._header
@@ -183,6 +205,7 @@ class _Reader:
                 _refuse("the diff ends before the first hunk of this file", header.diff.line)
             self._files.append(header.file())
         self._header = None
+        self._passed_over = None
 
     def _halves(self, file: FileDiff, at: int) -> int:
         while len(file.halves) < 2 and (found := read_half(self._lines, at, self._room)):

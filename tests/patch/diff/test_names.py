@@ -31,6 +31,20 @@ def test_octal_escapes_are_bytes():
         (b"x\t2020-01-01 10:00:00.0 +0000\n", (b"x", b"2020-01-01 10:00:00.0 +0000")),
         (b"x y 2020-01-01 10:00:00 +0000\r\n", (b"x y", b"2020-01-01 10:00:00 +0000")),
         (b'"a/\\"x"\t1\n', (b'a/"x', b"1")),
+        (
+            b"/dev/null Thu Jan 01 00:00:00 1970 +0000\n",
+            (b"/dev/null", b"Thu Jan 01 00:00:00 1970 +0000"),
+        ),
+        (b"a/t.txt Thu Jan  1 00:00:00 1970\n", (b"a/t.txt", b"Thu Jan  1 00:00:00 1970")),
+        (
+            b"a b c   Fri Feb 12 10:11:12.5 2021 GMT\n",
+            (b"a b c", b"Fri Feb 12 10:11:12.5 2021 GMT"),
+        ),
+        (b"x 2020-01-01T10:00:00Z\n", (b"x", b"2020-01-01T10:00:00Z")),
+        (b"x 2020-01-01 10:00 +01:00\n", (b"x", b"2020-01-01 10:00 +01:00")),
+        (b"Thu Jan 1 notes.txt\n", (b"Thu Jan 1 notes.txt", b"")),
+        (b"minutes of Thu Jan 01\n", (b"minutes of Thu Jan 01", b"")),
+        (b"v 2020-01-01\n", (b"v 2020-01-01", b"")),
     ],
 )
 def test_a_header_has_a_name_and_perhaps_a_time(rest: bytes, expected: tuple[bytes, bytes]):

@@ -254,6 +254,42 @@ def test_hard_links_stay_together(tmp_path: Path):
     assert (tmp_path / "a").samefile(tmp_path / "b")
 
 
+# As Codex 0.171 has them, but for a third link, which keeps its contents here.
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (("*** Update File: a", "*** Move to: b", "-1", "+2"), {"b": b"2\n"}),
+        (("*** Update File: b", "*** Move to: a", "-1", "+2"), {"a": b"2\n"}),
+        (("*** Update File: a", "-1", "+2", "*** Delete File: b"), {"a": b"2\n"}),
+        (("*** Delete File: b", "*** Update File: a", "-1", "+2"), {"a": b"2\n"}),
+        (
+            ("*** Update File: a", "-1", "+2", "*** Update File: b", "-1", "+3"),
+            {"a": b"2\n", "b": b"3\n"},
+        ),
+        (
+            (
+                "*** Update File: a",
+                "*** Move to: c/d",
+                "-1",
+                "+2",
+                "*** Update File: b",
+                "-1",
+                "+3",
+            ),
+            {"b": b"3\n", "c": None, "c/d": b"2\n"},
+        ),
+    ],
+)
+def test_two_links_to_one_file_change_in_one_patch(
+    tmp_path: Path, lines: tuple[str, ...], expected: dict[str, bytes | None]
+):
+    (tmp_path / "a").write_text("1\n", encoding="utf-8")
+    (tmp_path / "b").hardlink_to(tmp_path / "a")
+    (tmp_path / "other").hardlink_to(tmp_path / "a")
+    apply(tmp_path, *lines)
+    assert tree(tmp_path) == {**expected, "other": b"1\n"}
+
+
 def test_a_failure_while_writing_puts_everything_back(tmp_path: Path):
     for name in ("a", "b", "hard", "zapped"):
         (tmp_path / name).write_text("1\n", encoding="utf-8")

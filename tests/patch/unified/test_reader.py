@@ -113,6 +113,35 @@ def test_bytes_stay_as_they_are():
     )
 
 
+_DIFF = "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
+
+
+# As `git apply`: the names of a file count where a hunk follows.
+@pytest.mark.parametrize(
+    "before",
+    [
+        "The header was:\n--- old/name\n+++ new/name\nok.\n---\n f | 2 +-\n\n",
+        "The header was:\n--- a/f\n+++ b/f\nok.\n\n",
+        "--- x\n+++ y\n--- v\n+++ w\nthe end\n",
+        "> --- a/f\n> +++ b/f\n> @@ -1 +1 @@\n> -a\n> +b\n\n",
+        "*** Begin Patch\n*** Update File: f\n--- q\n+++ r\n*** End Patch\n",
+    ],
+)
+@pytest.mark.parametrize("diff", [_DIFF, _DIFF.partition("\n")[2]])
+def test_text_that_quotes_the_names_of_a_file_is_text(before: str, diff: str):
+    (file,) = read_diff(f"{before}{diff}-- \n2.39.2\n".encode())
+    assert (file.old_name, len(file.hunks)) == ("a/f", 1)
+    assert len(read_diff(f"{diff}\n{before}".encode())) == 1
+    first, second = read_diff(f"{diff}\n{before}{diff}".encode())
+    assert (first.hunks[0].new, second.hunks[0].new) == ([b"b\n"], [b"b\n"])
+
+
+@pytest.mark.parametrize("before", ["", _DIFF])
+def test_a_hunk_behind_quoted_names_belongs_to_no_file(before: str):
+    text = f"{before}--- x\n+++ y\nwords\n@@ -1 +1 @@\n-a\n+b\n"
+    assert "a hunk without the names of a file" in error(text)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
