@@ -6,13 +6,11 @@ order of the calls; a result without a call is left out; what was said between a
 """
 
 import json
-import re
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import Any, TypeAlias
 
+from codex_py.model.call_names import CallIds, legal_name
 from codex_py.model.provider_data import GrowingHistory, Maker, without_images
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import JsonObject, object_field, objects, text_field
@@ -22,13 +20,6 @@ from codex_py.protocol.tools import called_tool, read_coded_text
 
 CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
 OUTPUTS = {"function_call_output", "custom_tool_call_output"}
-_MAX_NAME = 64
-_LEGAL: Mapping[str, str] = {
-    "verbatim": r"(?s).+",
-    "mistral": r"[A-Za-z0-9]{9}",
-    "anthropic": r"[A-Za-z0-9_-]{1,64}",
-}
-"""The ids of calls that a provider accepts, by its policy."""
 MISSING_RESULT = "[ERROR:missing_result] the call has no result"
 
 
@@ -230,36 +221,6 @@ class Dialogue:
                 return Opaque(data) if data else None
 
 
-class CallIds:
-    """The ids of the calls of one dialogue, in its order. `verbatim` ids stay as they are, also where one comes again
-    in another turn."""
-
-    def __init__(self, policy: str) -> None:
-        self._policy = policy
-        self._used: set[str] = set()
-        self._numbers: Counter[str] = Counter()
-        """How many ids were made from an id: some servers give all their calls the same one."""
-
-    def fitting(self, call_id: str, beside: Collection[str] = ()) -> str:
-        """The id to send for the next call: its own if the provider accepts it, else one made from it.
-
-        `beside`: the ids of the calls before it in its message.
-        """
-        is_legal = re.fullmatch(_LEGAL[self._policy], call_id) is not None
-        taken = beside if self._policy == "verbatim" else self._used
-        made = call_id if is_legal and call_id not in taken else self._made(call_id)
-        self._used.add(made)
-        return made
-
-    def _made(self, call_id: str) -> str:
-        while True:
-            digest = sha256(f"{call_id} {self._numbers[call_id]}".encode()).hexdigest()
-            self._numbers[call_id] += 1
-            made = digest[:9] if self._policy == "mistral" else f"call_{digest[:24]}"
-            if made not in self._used:
-                return made
-
-
 def call_of(item: JsonObject, data: JsonObject) -> Call:
     """The call that an item is, of one of the types `CALLS`. `data`: see `Call`."""
     kind, call_id = item["type"], str(item.get("call_id") or item.get("id"))
@@ -273,8 +234,7 @@ def call_of(item: JsonObject, data: JsonObject) -> Call:
     name = called_tool(item.get("namespace"), str(item.get("name")))
     is_freeform = kind == "custom_tool_call"
     text = item.get("input" if is_freeform else "arguments")
-    legal_name = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_MAX_NAME] or "unknown"
-    return Call(call_id, legal_name, str(text or ""), is_freeform, data)
+    return Call(call_id, legal_name(name), str(text or ""), is_freeform, data)
 
 
 def _said(parts: object) -> Iterator[str]:

@@ -33,8 +33,9 @@ class Profile:
     """`any`: `any` stands for `required`, and no tool can be named. `ignored`: the server has no such field."""
     parallel_tool_calls: bool = True
     """The server honours `parallel_tool_calls`."""
-    tool_ids: Literal["verbatim", "mistral", "anthropic"] = "verbatim"
-    """Which ids of calls the server accepts: any; 9 letters and digits; `[a-zA-Z0-9_-]`."""
+    tool_ids: Literal["verbatim", "openai", "mistral", "anthropic"] = "verbatim"
+    """Which ids of calls the server accepts: any; 40 of `[a-zA-Z0-9_-]`; 9 letters and digits; 64 of
+    `[a-zA-Z0-9_-]`."""
     text_content_only: bool = False
     """Chat: the content of messages is a string, and images are left out."""
     name_on_tool_message: bool = False

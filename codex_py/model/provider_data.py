@@ -6,10 +6,12 @@ thinking block. The field is in the session file, and is never sent.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from operator import is_
 from typing import Any, Final, cast
 
+from codex_py.model.call_names import CallIds, legal_name
 from codex_py.model.freeform import wrapped_item
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import JsonObject
@@ -21,6 +23,7 @@ _NO_IMAGE: Final = {
     "type": "input_text",
     "text": "(an image was left out: this model takes text only)",
 }
+_ODD_NAME: Final = re.compile(rb'"name":"(?:"|[^"]{129}|[^"]*[^"a-zA-Z0-9_-])')
 _ONLY_FOR_MAKER = frozenset({"reasoning", "web_search_call", "compaction", "compaction_summary"})
 
 
@@ -57,10 +60,16 @@ class OwnItems:
     """A history as its maker may be sent it again, in the Responses format: the items of others lose what only their
     maker can use."""
 
-    def __init__(self, maker: Maker, *, functions_only: bool) -> None:
-        """`functions_only`: calls of freeform tools become calls of functions."""
+    def __init__(self, maker: Maker, *, functions_only: bool, tool_ids: str = "verbatim") -> None:
+        """
+        Args:
+            functions_only: calls of freeform tools become calls of functions.
+            tool_ids: the ids of calls that the provider accepts, see `Profile`.
+        """
         self._maker = maker
         self._functions_only = functions_only
+        self._tool_ids = tool_ids
+        self._clear_ids()
         self._images = True
         self._history = GrowingHistory()
         self._cleaned: list[EncodedItem] = []
@@ -70,15 +79,20 @@ class OwnItems:
         is_same, new = self._history.grow(items, images)
         if not is_same:
             self._cleaned, self._images = [], images
+            self._clear_ids()
         self._cleaned += (cleaned for item in new if (cleaned := self._clean(item)) is not None)
         return self._cleaned
 
     def _clean(self, item: EncodedItem) -> EncodedItem | None:
         is_freeform = self._functions_only and b'"custom_tool_call' in item
         has_image = not self._images and b'"input_image"' in item
-        if self._maker.is_home and _FIELD_BYTES not in item and not is_freeform and not has_image:
+        is_odd = _has_odd_name(item) or (self._tool_ids != "verbatim" and b'"call_id"' in item)
+        is_plain = not (is_freeform or has_image or is_odd)
+        if self._maker.is_home and _FIELD_BYTES not in item and is_plain:
             return item
         data: JsonObject = json.loads(item)
+        if is_odd:
+            self._fit_call(data)
         for name in ("content", "output") if has_image else ():
             if isinstance(data.get(name), list):
                 data[name] = without_images(data[name])
@@ -88,6 +102,28 @@ class OwnItems:
             return _without_maker(data)
         data.pop(FIELD, None)
         return EncodedItem(encode_json(data))
+
+    def _clear_ids(self) -> None:
+        self._ids = CallIds(self._tool_ids)
+        self._fitting: dict[str, str] = {}
+        """The ids that are sent, by those in the history."""
+
+    def _fit_call(self, data: JsonObject) -> None:
+        """Give a call or an output the name and the id that the provider accepts."""
+        is_call = "name" in data
+        if is_call:
+            data["name"] = legal_name(str(data["name"]))
+        call_id = data.get("call_id")
+        if isinstance(call_id, str) and self._tool_ids != "verbatim":
+            if is_call:
+                self._fitting[call_id] = self._ids.fitting(call_id)
+            data["call_id"] = self._fitting.get(call_id, call_id)
+
+
+def _has_odd_name(item: EncodedItem) -> bool:
+    """True for a call of a tool whose name no server takes in a history."""
+    is_call = b'_call"' in item and _ODD_NAME.search(item) is not None
+    return is_call and json.loads(item).get("type") in {"function_call", "custom_tool_call"}
 
 
 def without_images(parts: Sequence[JsonObject]) -> Sequence[JsonObject]:

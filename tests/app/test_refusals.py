@@ -1,5 +1,7 @@
 """What servers say of a request that they do not take."""
 
+from typing import Any
+
 import pytest
 
 from codex_py.app.features.refusals import remedy
@@ -34,6 +36,34 @@ def test_a_server_without_tools_is_recognised(message: str) -> None:
     assert changed(message) == Profile(tools="text")
     assert remedy(ModelError(message), Profile(), may_write_calls=False) is None
     assert remedy(ModelError(message), Profile(tools="text"), may_write_calls=True) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "tool_ids"),
+    [
+        ("Invalid 'input[2].call_id': string too long. Expected a maximum length of 64", "openai"),
+        ("Invalid 'messages[1].tool_calls[0].id': string too long. maximum length 40", "openai"),
+        ("messages.1.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'", "openai"),
+        (
+            "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.",
+            "mistral",
+        ),
+    ],
+)
+def test_a_server_that_refuses_the_ids_of_calls_gets_others(message: str, tool_ids: Any) -> None:
+    assert changed(message) == Profile(tool_ids=tool_ids)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "No tool output found for function call call_1.",
+        "tool_call_id 'a' not found in the messages before",
+        "Invalid 'metadata.id': string too long",
+    ],
+)
+def test_a_call_without_its_result_has_no_odd_id(message: str) -> None:
+    assert changed(message) == Profile()
 
 
 def test_a_server_that_refuses_the_tools_and_their_choice_has_no_tools() -> None:

@@ -15,6 +15,11 @@ _REFUSED: Final = (
     r"(?i)unsupported|unknown|unrecognized|extra_forbidden|unexpected (?:field|key|param|prop|arg)"
     r"|not (?:be )?(?:supported|permitted|allowed)|(?:not|n't) support"
 )
+_CALL_ID: Final = (
+    r"(?i)\b(?:tool[ _])?call[ _]?id\b|tool_calls?[\w.\[\]]{0,20}\.id\b|tool_use[._]?(?:\w+\.)?id\b"
+)
+_ODD_ID: Final = r"(?i)too long|maximum length|at most \d|pattern|alphanumeric|a-z|length of \d"
+_NINE: Final = r"(?i)length of 9|9 characters|mistral"
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     **{
         name: (name,)
@@ -42,6 +47,10 @@ def remedy(
     if profile.tool_namespaces and re.search(_NO_NAMESPACES, message):
         profile = replace(profile, tool_namespaces=False)
         return profile, "refuses tools in a namespace: they have flat names from now on"
+    if profile.tool_ids == "verbatim" and _is_about_call_ids(message):
+        tool_ids = "mistral" if re.search(_NINE, message) else "openai"
+        profile = replace(profile, tool_ids=tool_ids)
+        return profile, "refuses the ids of calls: they are sent in another form from now on"
     if may_write_calls and profile.tools == "native" and means("no_tools", message):
         profile = replace(profile, tools="text")
         return profile, "refuses tools: calls are written as text from now on"
@@ -52,6 +61,10 @@ def remedy(
                 profile = replace(profile, left_out=[*profile.left_out, *new])
                 return profile, f"refuses `{name}`, which is left out from now on"
     return None
+
+
+def _is_about_call_ids(message: str) -> bool:
+    return re.search(_CALL_ID, message) is not None and re.search(_ODD_ID, message) is not None
 
 
 def _is_named(field: str, message: str) -> bool:

@@ -4,15 +4,16 @@ Specification: https://platform.openai.com/docs/api-reference/chat. Servers of o
 only what every one of them takes, and what the profile of the provider adds.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 from codex_py.model.chat.decoder import THINK_TAG, ChatDecoder
 from codex_py.model.dialogue import Call, Dialogue, ModelTurn, Result, Text, Thought, Told
 from codex_py.model.freeform import function_specs, wrapped
 from codex_py.model.profile import ProfiledWire
-from codex_py.protocol.json_fields import JsonObject, is_json, objects, text_field
+from codex_py.protocol.json_fields import JsonObject, objects, text_field
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.stream import Decoder, Prompt
 from codex_py.protocol.tools import FunctionSpec
@@ -200,12 +201,24 @@ def _call(call: Call) -> JsonObject:
 
 
 def _arguments(call: Call) -> str:
-    """Arguments as JSON: the templates of local models parse them."""
+    """Arguments as a JSON object: the templates of local models parse them, and strict servers take nothing else."""
     if call.is_freeform:
         return wrapped(call.arguments)
-    if is_json(call.arguments):
+    if _is_strict_object(call.arguments):
         return call.arguments
     return encode_json({"_raw": call.arguments}).decode() if call.arguments.strip() else "{}"
+
+
+def _is_strict_object(text: str) -> bool:
+    """True for a JSON object without what only Python's parser takes, such as `NaN`."""
+    try:
+        return isinstance(json.loads(text, parse_constant=_refuse), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(name)
 
 
 def _part(part: JsonObject) -> JsonObject:

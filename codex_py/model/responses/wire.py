@@ -29,7 +29,10 @@ class ResponsesWire(ProfiledWire):
 
     @cached_property
     def _own(self) -> OwnItems:
-        return OwnItems(self._maker, functions_only=self._profile.function_tools_only)
+        profile = self._profile
+        return OwnItems(
+            self._maker, functions_only=profile.function_tools_only, tool_ids=profile.tool_ids
+        )
 
     def body(self, prompt: Prompt) -> bytes:
         """The request as JSON.

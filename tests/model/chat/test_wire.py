@@ -100,9 +100,21 @@ def test_images_of_results_come_after_all_results() -> None:
     assert "left out" in text_only[1]["content"]
 
 
-def test_arguments_that_are_no_json_are_wrapped() -> None:
-    assistant, _ = messages(call("a", "{bad"), output("a"))
-    assert json.loads(assistant["tool_calls"][0]["function"]["arguments"]) == {"_raw": "{bad"}
+@pytest.mark.parametrize(
+    "arguments", ["{bad", "[]", "null", "7", '"text"', "true", '[{"a":1}]', '{"a":NaN}', "{} {}"]
+)
+def test_arguments_that_are_no_object_are_wrapped(arguments: str) -> None:
+    assistant, _ = messages(call("a", arguments), output("a"))
+    sent = assistant["tool_calls"][0]["function"]["arguments"]
+    assert json.loads(sent) == {"_raw": arguments}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sent"), [("", "{}"), ("  ", "{}"), (' {"a": 1}', ' {"a": 1}')]
+)
+def test_arguments_that_are_an_object_go_as_they_are(arguments: str, sent: str) -> None:
+    assistant, _ = messages(call("a", arguments), output("a"))
+    assert assistant["tool_calls"][0]["function"]["arguments"] == sent
 
 
 def thought(**data: Any) -> dict[str, Any]:

@@ -1,10 +1,14 @@
 import json
+import re
 import subprocess
 import sys
 from typing import Any
 
+import pytest
+
+from codex_py.model.profile import Profile
 from codex_py.model.responses.wire import ResponsesWire
-from codex_py.protocol.messages import EncodedItem, input_text, message
+from codex_py.protocol.messages import EncodedItem, encode_json, input_text, message
 from codex_py.protocol.stream import Prompt, Wire
 from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec
 
@@ -106,3 +110,33 @@ def test_wire_is_made_and_used_without_pydantic() -> None:
         "assert 'pydantic' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def called(name: str, call_id: str) -> list[EncodedItem]:
+    """A call and its output, as the history has them."""
+    call = {"type": "function_call", "name": name, "arguments": "{}", "call_id": call_id}
+    output = {"type": "function_call_output", "call_id": call_id, "output": "x"}
+    return [EncodedItem(encode_json(call)), EncodedItem(encode_json(output))]
+
+
+@pytest.mark.parametrize("name", ["a b", "functions.exec", "naïve", "n" * 200, 'q"', ""])
+def test_a_name_that_no_server_takes_is_mapped(name: str) -> None:
+    body = json.loads(ResponsesWire().body(Prompt("m", called(name, "c1"), "t")))
+    sent = body["input"][0]["name"]
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", sent)
+
+
+def test_ids_of_calls_are_mapped_for_a_server_that_wants_it() -> None:
+    odd = "c" * 100 + "|x"
+    items = [*called("a", odd), *called("a", "good"), *called("a", odd)]
+    wire = ResponsesWire(profile=Profile(tool_ids="openai"))
+    sent = json.loads(wire.body(Prompt("m", items, "t")))["input"]
+    ids = [item["call_id"] for item in sent]
+    assert ids[::2] == ids[1::2]
+    assert len(set(ids)) == 3
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", call_id) for call_id in ids)
+    assert ids[2] == "good"
+    longer = json.loads(wire.body(Prompt("m", [*items, HELLO], "t")))["input"]
+    assert longer[:-1] == sent
+    verbatim = json.loads(ResponsesWire().body(Prompt("m", items, "t")))["input"]
+    assert verbatim == [json.loads(item) for item in items]

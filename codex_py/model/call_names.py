@@ -1,0 +1,51 @@
+"""The names and ids of calls, as the providers accept them in a history."""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping
+from hashlib import sha256
+from typing import Final
+
+_MAX_NAME: Final = 64
+_LEGAL: Final[Mapping[str, str]] = {
+    "verbatim": r"(?s).+",
+    "openai": r"[A-Za-z0-9_-]{1,40}",
+    "mistral": r"[A-Za-z0-9]{9}",
+    "anthropic": r"[A-Za-z0-9_-]{1,64}",
+}
+"""The ids of calls that a provider accepts, by its policy."""
+
+
+def legal_name(name: str) -> str:
+    """The name of a tool as every provider takes it: a model may have made one up."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_MAX_NAME] or "unknown"
+
+
+class CallIds:
+    """The ids of the calls of one dialogue, in its order. `verbatim` ids stay as they are, also where one comes again
+    in another turn."""
+
+    def __init__(self, policy: str) -> None:
+        self._policy = policy
+        self._used: set[str] = set()
+        self._numbers: Counter[str] = Counter()
+        """How many ids were made from an id: some servers give all their calls the same one."""
+
+    def fitting(self, call_id: str, beside: Collection[str] = ()) -> str:
+        """The id to send for the next call: its own if the provider accepts it, else one made from it.
+
+        `beside`: the ids of the calls before it in its message.
+        """
+        is_legal = re.fullmatch(_LEGAL[self._policy], call_id) is not None
+        taken = beside if self._policy == "verbatim" else self._used
+        made = call_id if is_legal and call_id not in taken else self._made(call_id)
+        self._used.add(made)
+        return made
+
+    def _made(self, call_id: str) -> str:
+        while True:
+            digest = sha256(f"{call_id} {self._numbers[call_id]}".encode()).hexdigest()
+            self._numbers[call_id] += 1
+            made = digest[:9] if self._policy == "mistral" else f"call_{digest[:24]}"
+            if made not in self._used:
+                return made
