@@ -339,7 +339,15 @@ def test_changes_say_what_becomes_of_each_file(tmp_path: Path):
         PatchedFile(tmp_path / "over", "add", None, b"over\n", b"1\n", None, mode, mode),
         PatchedFile(tmp_path / "mod", "update", None, b"mod\n", b"4\n", None, mode, mode),
         PatchedFile(
-            *(tmp_path / "old", "update", target, b"old\n", b"5\n", b"target\n"), *(mode,) * 3
+            path=tmp_path / "old",
+            kind="update",
+            move_to=target,
+            old=b"old\n",
+            new=b"5\n",
+            replaced=b"target\n",
+            old_mode=mode,
+            new_mode=mode,
+            replaced_mode=mode,
         ),
         PatchedFile(tmp_path / "gone", "delete", None, b"gone\n", None, None, mode),
     ]
