@@ -80,17 +80,19 @@ def is_json(text: str) -> bool:
     return json_or(text, ...) is not ...
 
 
-def parse_event(data: str) -> JsonObject | None:
+def parse_event(data: str, name: str = "") -> JsonObject | None:
     """None for `[DONE]`, and for what cannot be understood.
 
     Lone surrogates are replaced, except in deltas: a pair can span two of them.
+
+    Args:
+        name: of the server-sent event; one of a delta counts as its `type` does.
     """
     event = json_or(data, None)
     if not isinstance(event, dict):
         return None
     fields = cast("JsonObject", event)
     if "\\ud" in data or "\\uD" in data:
-        kind = fields.get("type")
-        if not (isinstance(kind, str) and kind.endswith(".delta")):
-            return replace_surrogates(fields)
+        is_delta = text_field(fields, "type").endswith(".delta") or name.endswith(".delta")
+        return fields if is_delta else replace_surrogates(fields)
     return fields

@@ -119,6 +119,37 @@ def test_a_stream_is_understood_whatever_it_leaves_out(place: Workplace, body: b
     assert outcome.types[-1] == "turn.completed"
 
 
+def named(*events: tuple[str, Event]) -> Reply:
+    """A stream whose data do not say which event they are."""
+    lines = [f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in events]
+    return Reply(body="".join(lines).encode(), headers=SSE)
+
+
+@pytest.mark.parametrize("end", [{}, {"type": "response", "id": "resp_1"}, {"response": {}}])
+def test_an_item_may_be_the_data_of_its_event(place: Workplace, end: Event) -> None:
+    announced = {"type": "function_call", "call_id": "call_1", "name": "exec_command"}
+    arguments = json.dumps(COUNT)
+    call = [
+        ("response.created", {"type": "response", "id": "resp_1"}),
+        ("response.output_item.added", announced),
+        ("response.function_call_arguments.delta", {"delta": arguments[:9]}),
+        ("response.function_call_arguments.delta", {"delta": arguments[9:]}),
+        ("response.output_item.done", {**announced, "arguments": arguments}),
+        ("response.completed", end),
+    ]
+    message = [
+        ("response.output_item.added", {"type": "message", "role": "assistant"}),
+        ("response.output_text.delta", {"delta": "do"}),
+        ("response.output_text.delta", {"delta": "ne"}),
+        ("response.output_item.done", {"type": "message", "role": "assistant"}),
+        ("response.completed", end),
+    ]
+    with ScriptedServer([named(*call), named(*message)]) as server:
+        outcome = place.run(server)
+    assert (outcome.code, outcome.messages, times_run(place)) == (0, ["done"], 1)
+    assert "ran" in str(server.requests[1].output("call_1"))
+
+
 UNFINISHED = {
     "nothing": b"",
     "[DONE] alone": b"data: [DONE]\n\n",
@@ -321,7 +352,7 @@ def test_two_calls_of_one_id_are_both_answered(place: Workplace) -> None:
         ),
         ({"type": "function_call", "call_id": 7, "name": "x", "arguments": "{}"}, "'call_id'"),
         ({"type": "custom_tool_call", "call_id": "c", "name": "apply_patch"}, "'input'"),
-        ({"type": "message", "content": []}, "'role'"),
+        ({"type": "message", "role": 7, "content": []}, "'role'"),
         ({**MESSAGE, "content": [{"type": "output_text"}]}, "'content.0"),
         (
             {"type": "local_shell_call", "call_id": "c", "action": {"type": "exec"}},

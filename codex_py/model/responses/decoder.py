@@ -11,6 +11,7 @@ from codex_py.errors import MalformedItem, ModelError, StreamError
 from codex_py.model.failures import incomplete, stream_failure
 from codex_py.model.freeform import unwrapped_item
 from codex_py.model.provider_data import Maker
+from codex_py.model.responses.named_events import typed_event
 from codex_py.model.responses.slot import CALLS, Slot, kind_of_item
 from codex_py.model.responses.slot_table import SlotTable
 from codex_py.model.responses.texts import TEXT_EVENTS, TextEvent, peek
@@ -69,8 +70,8 @@ class ResponsesDecoder:
                 slot = self._slots.at(index)
                 if slot is not None and slot.put_off(text, data):
                     return ()
-            if (event := parse_event(data)) is not None:
-                self._take(_typed(event, name))
+            if (event := parse_event(data, name)) is not None:
+                self._take(typed_event(event, name))
         except ModelError as error:
             self._fail(self._failure or error)
         if self._failure is not None and not any(isinstance(e, stream.OutputItemDone) for e in out):
@@ -99,19 +100,23 @@ class ResponsesDecoder:
                 self._terminal(kind, object_field(event, "response") or event)
             case "error":
                 self._error(event)
+            case None | "response" if "response" in {kind, event.get("object")}:
+                self._take_whole(event)
             case str():
                 # Progress, or news that this program does not know.
                 pass
-            case _ if event.get("object") == "response":
-                # A whole response in place of a stream.
-                self._created()
-                if event.get("status") not in {"queued", "in_progress"}:
-                    self._terminal("response.completed", event)
             case _ if event.get("error"):
                 # Gateways put theirs in.
                 self._error(event)
             case _:
                 pass
+
+    def _take_whole(self, response: JsonObject) -> None:
+        """Take a response that comes in place of a stream, or at its end without an event around it."""
+        self._created()
+        has_result = any(field in response for field in ("status", "output", "usage"))
+        if has_result and response.get("status") not in {"queued", "in_progress"}:
+            self._terminal("response.completed", response)
 
     def _take_text(self, text: TextEvent, event: JsonObject) -> None:
         if text.verb == "delta" and not text_field(event, "delta"):
@@ -168,8 +173,10 @@ class ResponsesDecoder:
         status = text_field(response, "status")
         states = {kind.removeprefix("response."), status}
         if "failed" in states or (response.get("error") and status != "completed"):
+            # Some send the error itself.
+            error = response.get("error") or {**response, "type": _type_of_error(response)}
             fallback = "response.failed event received"
-            self._fail(stream_failure(response.get("error"), fallback=fallback))
+            self._fail(stream_failure(error, fallback=fallback))
         elif "cancelled" in states:
             self._finish(response, ModelError("The response was cancelled.", code="cancelled"))
         elif "incomplete" in states or (response.get("incomplete_details") and not status):
@@ -202,15 +209,9 @@ class ResponsesDecoder:
             self._out.append(stream.Completed(usage, end_turn))
 
 
-def _typed(event: JsonObject, name: str) -> JsonObject:
-    """The event as one of the type that its name says, if its data name none or are those of an item alone."""
-    kind = event.get("type", "")
-    if isinstance(kind, str) and kind.startswith(("response.", "error")):
-        return event
-    if name.startswith("response.output_item.") and "item" not in event:
-        return {"type": name, "output_index": event.pop("output_index", None), "item": event}
-    is_named = not kind and name.startswith(("response.", "error"))
-    return {**event, "type": name} if is_named else event
+def _type_of_error(response: JsonObject) -> str:
+    kind = text_field(response, "type")
+    return "" if kind == "response" or kind.startswith("response.") else kind
 
 
 def _usage(usage: JsonObject) -> stream.Usage:

@@ -161,6 +161,8 @@ class Slot:
                 self._catch_up()
                 if not is_empty(value := self._streamed(field)):
                     result[field] = value
+        if self.kind == "message":
+            result.setdefault("role", "assistant")
         # Output is paired with its call by this id alone, so a call without one cannot be answered.
         # The oldest form of a local shell call is answered under its `id`.
         kind = kind_of_item(result)
@@ -186,9 +188,7 @@ class Slot:
             if (fields and not streamed) or (self.kind in CALLS and not self.announced.get("name")):
                 return None
             entry = {"type": self.kind, **self.announced, **streamed, "status": "completed"}
-            if self.kind == "message":
-                entry.setdefault("role", "assistant")
-            elif self.kind == "reasoning":
+            if self.kind == "reasoning":
                 # What an announcement holds of it can be a part.
                 entry.pop("encrypted_content", None)
                 entry.setdefault("summary", [])

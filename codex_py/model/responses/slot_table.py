@@ -6,8 +6,8 @@ to the first slot in this table that suits it; of the slots in the first two row
     event                             item added       text           item done            listed at the end
     1 the slot at its `output_index`  no id differs    of its type    same call            same tool, after row 2
     2 the slot of its call id or id   index not free   of its type    same call            same type
-    3 any slot                        -                index not      index not free:      same tool; if it is
-                                                       free: newest   oldest open one      closed, says the same
+    3 any slot                        no index: oldest index not      index not free:      same tool; if it is
+                                      not announced    free: newest   oldest open one      closed, says the same
     4 a new slot                      x                x              x                    x
 
 An index is free if no item has it. Only an open slot takes an event: a closed one means that the event is late, or that
@@ -62,7 +62,17 @@ class SlotTable:
         slot = _first(
             known, lambda slot: slot.kind == kind and not slot.differs(item, "call_id", "id")
         )
+        if slot is None and index is None:
+            slot = self._opened_by_text(kind)
         return self._name(slot or self._new(index, kind), item)
+
+    def _opened_by_text(self, kind: str) -> Slot | None:
+        """The oldest slot whose texts came before any announcement of an item."""
+        for slot in self._slots.values():
+            if slot.is_open and not slot.announced and _may_be(slot, kind):
+                slot.kind = kind
+                return slot
+        return None
 
     def for_done(self, event: JsonObject, item: JsonObject) -> Slot:
         """The slot of an item that is complete. The item knows better than its announcement, its call id included."""
@@ -70,9 +80,7 @@ class SlotTable:
         at, named = self.at(index), self._by_name(item)
 
         def is_akin(slot: Slot) -> bool:
-            return slot.is_open and (
-                slot is named or slot.kind == kind or {slot.kind, kind} <= CALLS
-            )
+            return slot.is_open and (slot is named or _may_be(slot, kind))
 
         def is_same(slot: Slot) -> bool:
             if slot.is_open:
@@ -128,6 +136,11 @@ class SlotTable:
             index = max(self._slots, default=-1) + 1
         slot = self._slots[index] = Slot(index, kind)
         return slot
+
+
+def _may_be(slot: Slot, kind: str) -> bool:
+    """True if the slot can hold an item of this type. The arguments of a call come under the name of either."""
+    return slot.kind == kind or {slot.kind, kind} <= CALLS
 
 
 def _first(slots: Iterable[Slot | None], suits: Callable[[Slot], bool]) -> Slot | None:

@@ -1,0 +1,47 @@
+"""Reads events whose data do not say which event they are, as guides print them and some gateways send them.
+
+The API repeats the name of the server-sent event as the `type` in its data, and puts an item, a part, a response or an
+error into a field of its own. Others send the item itself as the data, so that its `type` is that of the item.
+"""
+
+from codex_py.protocol.json_fields import JsonObject
+
+_FIELDS = {
+    "response.output_item.added": "item",
+    "response.output_item.done": "item",
+    "response.content_part.added": "part",
+    "response.content_part.done": "part",
+    "response.reasoning_summary_part.added": "part",
+    "response.reasoning_summary_part.done": "part",
+    "response.created": "response",
+    "response.in_progress": "response",
+    "response.completed": "response",
+    "response.incomplete": "response",
+    "response.failed": "response",
+    "response.cancelled": "response",
+    "error": "error",
+}
+"""The field of an event that holds what the event is about."""
+
+_PLACE = ("output_index", "item_id", "content_index", "summary_index", "sequence_number")
+"""The fields that say where an event belongs. What the event is about has none of them."""
+
+
+def typed_event(data: JsonObject, name: str) -> JsonObject:
+    """The event in `data`, with its type and its fields as the API has them.
+
+    Args:
+        name: of the server-sent event. It counts if the `type` in the data is not that of an event.
+    """
+    if _is_event_type(data.get("type")) or not _is_event_type(name):
+        return data
+    field = _FIELDS.get(name)
+    if field is None or field in data:
+        return {**data, "type": name}
+    event = {key: value for key, value in data.items() if key in _PLACE}
+    content = {key: value for key, value in data.items() if key not in _PLACE}
+    return {**event, "type": name, field: content}
+
+
+def _is_event_type(kind: object) -> bool:
+    return isinstance(kind, str) and (kind.startswith("response.") or kind == "error")
