@@ -40,6 +40,8 @@ class TurnChanges:
         self._is_kept = setup.config.features.get("undo") is not False
         self._is_on = self._is_kept or setup.config.gates.is_any
         """Changes by commands are recorded."""
+        self._home: Path = setup.config.home
+        """Where the copies are."""
         self._recorder = None
         """The `TurnRecorder`, from the first call or hook on that may change files."""
         self._lock = asyncio.Lock()
@@ -126,6 +128,11 @@ class TurnChanges:
             if not is_known and top._may_copy:
                 # While the model thinks, so that the turn ends sooner.
                 top._copying = asyncio.create_task(top._copy())
+
+    def use_place(self, home: Path) -> None:
+        """Keep the copies of this turn below this folder, as if it was `$CODEX_HOME`."""
+        if home != self._home:
+            self._home, self._recorder = home, None
 
     def copy_soon(self) -> None:
         """Copy the work tree before the turn changes it, while the model thinks."""
@@ -257,7 +264,7 @@ class TurnChanges:
             assert self._thread is not None
             config, options = self._setup.config, self._setup.options
             self._recorder = TurnRecorder(
-                config.home,
+                self._home,
                 config.cwd,
                 self._setup.environment,
                 self._thread.thread_id,

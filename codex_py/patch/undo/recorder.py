@@ -76,6 +76,7 @@ class TurnRecorder:
 
     def _reset(self) -> None:
         self._gave_up = False
+        self._problem = ""
         self._net = NetChanges()
         self._later = NetChanges()
         """Changes of patches since the last copy. The next copy shows them too, if they are in the work tree."""
@@ -169,7 +170,7 @@ class TurnRecorder:
             (self._snapshots.store.path / _PROBLEM).unlink(missing_ok=True)
             self._copy_first()
         if self._running is None or self._last is None:
-            reason = undo_problem(self._home, self._cwd, self._environment)
+            reason = undo_problem(self._home, self._cwd, self._environment) or self._problem
             raise SnapshotError(reason or "the work tree cannot be copied")
         return self._last.snapshot
 
@@ -220,6 +221,8 @@ class TurnRecorder:
 
     def _give_up(self, error: SnapshotError | OSError) -> None:
         self._gave_up = True
+        # Where it cannot be written either.
+        self._problem = f"{error}"
         problem = self._snapshots.store.path / _PROBLEM
         with suppress(OSError):
             problem.write_text(f"{error}", encoding="utf-8")

@@ -4,12 +4,13 @@ A gate that fails for good leaves the turn completed; its last event has `gates`
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any, Final
 
 from codex_py.app.features.agents.feature import SubAgents
 from codex_py.app.features.gates.checks import judge_changes
 from codex_py.app.features.gates.evidence import Evidence
+from codex_py.app.features.gates.place import place_of_copies
 from codex_py.app.features.turn_changes import TurnChanges
 from codex_py.app.options import SessionSetup
 from codex_py.app.session_tools import SessionTools
@@ -54,6 +55,7 @@ class Gate:
 
 class Gates:
     def __init__(self, setup: SessionSetup) -> None:
+        self._config = setup.config
         self._settings = setup.config.gates
         self._cwd = setup.config.cwd
         self._evidence = Evidence(self._settings.require_evidence, self._cwd)
@@ -69,9 +71,13 @@ class Gates:
             self._failures.clear()
             changes = thread.feature(TurnChanges)
             self._evidence = Evidence(self._settings.require_evidence, self._cwd, changes)
-            if changes is not None and self._settings.looks_at_files:
-                changes.copy_soon()
-            yield
+            with ExitStack() as stack:
+                looks = self._settings.looks_at_files or self._settings.require_evidence
+                if changes is not None and looks:
+                    changes.use_place(stack.enter_context(place_of_copies(self._config)))
+                if changes is not None and self._settings.looks_at_files:
+                    changes.copy_soon()
+                yield
 
         async def before_request() -> Sequence[Note]:
             await self._evidence.look()
@@ -113,15 +119,20 @@ class Gates:
             async with changes.changing():
                 gates.append(await self._verified(thread, command))
         if settings.looks_at_files:
-            problem, found = None, TreeChanges()
-            try:
-                found = await changes.all()
-            except (CodexError, OSError) as error:
-                problem = f"nobody can tell what was changed: {error}"
-            judged = judge_changes(settings, found, self._cwd)
-            gates += (Gate(name, problem or reason) for name, reason in judged)
+            gates += await self._judged_changes(changes)
         verdicts = self._evidence.verdicts()
         return gates + [Gate(f"require-evidence: {name}", why) for name, why in verdicts]
+
+    async def _judged_changes(self, changes: TurnChanges) -> list[Gate]:
+        try:
+            found = await changes.all()
+        except (CodexError, OSError) as error:
+            why = f"nobody can tell what was changed: {error}"
+            # The model may have made files without end; it cannot mend a disk.
+            is_fixable = getattr(error, "is_too_large", False)
+            judged = judge_changes(self._settings, TreeChanges(), self._cwd)
+            return [Gate(name, why, is_fixable=is_fixable) for name, _ in judged]
+        return [Gate(*each) for each in judge_changes(self._settings, found, self._cwd)]
 
     async def _verified(self, thread: Thread, command: str) -> Gate:
         name, timeout_s = f"verify: {command}", self._settings.verify_timeout_s
