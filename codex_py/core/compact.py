@@ -190,9 +190,12 @@ class Compactor:
             window = min(
                 settings.context_window,
                 settings.auto_compact_token_limit or settings.context_window,
-                (failure and failure.limit_tokens) or settings.context_window,
             )
             fixed = replace(request, input=head).estimated_tokens
+            told = failure.limit_tokens if failure is not None else None
+            # A limit that not even the context fits into is no reason to cut all the rest.
+            if told is not None and told > fixed:
+                window = min(window, told)
             room = max(0, min(room, 2 * (window - fixed)))
         short = shortened(rest, room, size)
         before = request.estimated_tokens

@@ -101,7 +101,8 @@ class _Summarising:
             if failure.limit_tokens is not None and size is weight:
                 fixed = replace(self._prompt, input=[*before[:start], self._request])
                 left = failure.limit_tokens - fixed.estimated_tokens - _SUMMARY_TOKENS
-                room = max(0, min(room, _BYTES_PER_TOKEN * left))
+                if left > 0:
+                    room = min(room, _BYTES_PER_TOKEN * left)
             self._items = [*before[:start], *shortened(before[start:], room, size).items]
             if sum(map(len, self._items)) < sum(map(len, before)):
                 return True
