@@ -453,6 +453,30 @@ def test_a_command_opens_its_own_terminal_by_every_name(backend: Backend, tmp_pa
     assert output.split().count("typed") == 2
 
 
+def test_a_terminal_has_a_name_that_leads_to_it(backend: Backend, tmp_path: Path) -> None:
+    code = (
+        "import os; name = os.ttyname(0); there = os.stat(name); here = os.fstat(0);"
+        " print(os.path.samestat(there, here), {os.ttyname(n) for n in (0, 1, 2)} == {name});"
+        " os.write(os.open(name, os.O_RDWR), b'written ')"
+    )
+    script = f'[ "$(tty)" -ef /dev/stdin ] && {PYTHON} -I -c "{code}"'
+
+    async def run() -> tuple[int | None, str]:
+        sessions = ProcessSessions()
+        sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
+        argv = sandbox.command(["/bin/bash", "-c", script], SandboxPolicy(), tmp_path)
+        process = sessions.spawn(list(argv), cwd=tmp_path, environment=dict(os.environ), tty=True)
+        async with asyncio.timeout(120):
+            await process.finished.wait()
+        output = process.all_output().text()
+        await sessions.aclose()
+        sandbox.release()
+        return process.exit_code, output
+
+    code, output = asyncio.run(run())
+    assert (code, output.split()) == (0, ["True", "True", "written"])
+
+
 def test_files_and_devices_are_read_as_before(backend: Backend, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text\n", encoding="ascii")
     script = (

@@ -89,6 +89,7 @@ class LauncherBackend:
                 isolated=is_isolated,
                 local=local,
                 guard_truncate=is_landlock and landlock.version() < landlock.TRUNCATE_SINCE,
+                root=os.geteuid() == 0,
                 tracing=self._reaches_own_processes_alone,
                 backend=self.name,
             )
@@ -242,7 +243,9 @@ def _mounts(view: Layout) -> list[str]:
 @cache
 def _filter_file(*, isolated: bool) -> str | None:
     """The path of an anonymous file with the filter, for children of this process; None if there is no filter."""
-    program = filter_program(os.uname().machine, offline=False, isolated=isolated, tracing=True)
+    program = filter_program(
+        os.uname().machine, offline=False, isolated=isolated, tracing=True, root=os.geteuid() == 0
+    )
     if program is None or sys.platform != "linux":
         return None
     descriptor = os.memfd_create("filter")

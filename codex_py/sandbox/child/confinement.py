@@ -1,6 +1,7 @@
 """What a command is confined to, as the launcher is told on its command line, and the steps that do so."""
 
 import posix
+import stat
 
 from codex_py.sandbox.child import kernel
 from codex_py.sandbox.child.kernel import signals
@@ -74,10 +75,12 @@ class Confinement:
 
     def drop_privileges(self) -> None:
         """Drop capabilities, set the limits, and reset the signals. The filter is to be set next."""
-        kernel.drop_capabilities()
+        is_view = self.backend in {"namespaces", "views"}
+        # What was opened outside of the view can be changed outside of it.
+        kernel.drop_capabilities(owners=is_view and not _has_files_open())
         limits = self.limits
         # In a user namespace of its own, the kernel counts the processes of the command alone.
-        has_own_users = self.backend in {"namespaces", "views"} and posix.geteuid() != 0
+        has_own_users = is_view and posix.geteuid() != 0
         if has_own_users and "processes" in limits:
             kernel.limit(kernel.RLIMIT_NPROC, limits["processes"])
         if "files" in limits:
@@ -115,6 +118,25 @@ def become(command: list[str], more: dict[bytes, bytes]) -> None:
 
 def say(text: str) -> None:
     posix.write(2, f"codex-py sandbox: {text}\n".encode(errors="replace"))
+
+
+def _has_files_open() -> bool:
+    """True if one of the first three descriptors is a file whose owner could be changed outside of the view."""
+    pipe = posix.pipe()
+    nameless = {posix.fstat(pipe[0]).st_dev}
+    for end in pipe:
+        posix.close(end)
+    for descriptor in range(3):
+        try:
+            found = posix.fstat(descriptor)
+            is_read_only = posix.fstatvfs(descriptor).f_flag & posix.ST_RDONLY
+        except OSError:
+            # It is closed.
+            continue
+        has_name = found.st_dev not in nameless and not stat.S_ISSOCK(found.st_mode)
+        if has_name and not is_read_only:
+            return True
+    return False
 
 
 def _read(path: str) -> list[str]:

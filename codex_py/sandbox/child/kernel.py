@@ -61,7 +61,7 @@ _RESOLVE_NO_SYMLINKS = 0x04
 
 _LAST_CAPABILITY = 63
 _CAPABILITY_VERSION_3 = 0x20080522
-CAP_DAC_OVERRIDE = 1
+CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER = 0, 1, 3
 CAP_NET_ADMIN = 12
 
 RLIMIT_DATA, RLIMIT_NPROC, RLIMIT_NOFILE = 2, 6, 7
@@ -138,17 +138,22 @@ def limit(resource: int, most: int) -> None:
     system_call("prlimit64", 0, resource, words(8, min(soft, most), min(hard, most)), None)
 
 
-def drop_capabilities(*, for_good: bool = True, network: bool = False) -> None:
+def drop_capabilities(
+    *, for_good: bool = True, network: bool = False, owners: bool = False
+) -> None:
     """Give up all capabilities of root but `CAP_DAC_OVERRIDE`, which lets it read and write every file.
 
     Without that one, root could not work in a folder of another user, as it often has to in a container.
 
     Args:
         for_good: also for the programs that this process executes. Takes a millisecond.
+        owners: root keeps those for modes, times and owners of files of others too, as an archive wants. Only where
+            nothing but mounts says which files these are.
         network: keep `CAP_NET_ADMIN` too, which shows the file of a local socket.
     """
+    for_root = {CAP_DAC_OVERRIDE, *((CAP_CHOWN, CAP_FOWNER) if owners else ())}
     for number in range(_LAST_CAPABILITY + 1 if for_good else 0):
-        if number != CAP_DAC_OVERRIDE:
+        if number not in for_root:
             try:
                 prctl(PR_CAPBSET_DROP, number)
             except OSError:
@@ -156,7 +161,7 @@ def drop_capabilities(*, for_good: bool = True, network: bool = False) -> None:
                 break
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     header = words(4, _CAPABILITY_VERSION_3, 0)
-    wanted = 1 << CAP_DAC_OVERRIDE if posix.geteuid() == 0 else 0
+    wanted = sum(1 << number for number in for_root) if posix.geteuid() == 0 else 0
     wanted |= 1 << CAP_NET_ADMIN if network else 0
     held = bytearray(24)
     system_call("capget", header, held)

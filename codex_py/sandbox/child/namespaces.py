@@ -20,6 +20,8 @@ _MOVE_FROM_EMPTY_PATH, _MOVE_TO_EMPTY_PATH = 0x04, 0x40
 _READ_ONLY, _NO_SUID, _NO_DEVICES = 1, 2, 4
 
 _EMPTY = "/dev/empty"
+_TERMINAL = "console"
+"""The name of the command's terminal: those in `/dev/pts` are new ones."""
 _LINKS = (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2"))
 _PTS = "newinstance,ptmxmode=0666,mode=620"
 
@@ -86,6 +88,8 @@ def restrict_view(confinement: Confinement) -> None:
     # Cloned before everything is read-only, so that they keep their attributes, also what is read-only in them.
     roots = [(path, _clone(path)) for path in confinement.writable if path != "/"]
     devices = [(name, _clone(f"/dev/{name}")) for name in DEVICES]
+    if (terminal := _terminal()) is not None:
+        devices.append((_TERMINAL, _clone(terminal)))
     read_only = 0 if "/" in confinement.writable else _READ_ONLY
     _set_attributes("/", read_only | _NO_SUID | _NO_DEVICES)
     _make_devices(devices)
@@ -105,22 +109,43 @@ def restrict_view(confinement: Confinement) -> None:
         _place(_clone(path, posix.O_NOFOLLOW), path, posix.O_NOFOLLOW)
     _hide(confinement.hidden, confinement.opened)
     _set_attributes("/dev", _READ_ONLY, recursive=False)
-    _replace_null()
+    _replace_devices(("null", _TERMINAL) if terminal is not None else ("null",))
     # Until now it was the folder below the mounts.
     posix.chdir(cwd)
 
 
-def _replace_null() -> None:
-    """Replace open descriptors of the machine's null device by the null device of the view."""
-    null = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
+def _terminal() -> str | None:
+    """The path of the terminal that the command gets, if it gets one."""
     for descriptor in range(3):
         try:
-            if posix.fstat(descriptor).st_rdev == posix.fstat(null).st_rdev:
-                posix.dup2(null, descriptor)
+            if posix.isatty(descriptor):
+                return posix.ttyname(descriptor)
         except OSError:
-            # It is closed.
+            # It has no name here.
             continue
-    posix.close(null)
+    return None
+
+
+def _replace_devices(names: tuple[str, ...]) -> None:
+    """Replace open descriptors of the machine's devices by those of the same devices in the view.
+
+    So a terminal has a name, and nothing of the device can be changed outside.
+    """
+    for name in names:
+        try:
+            flags = posix.O_RDWR | posix.O_NOCTTY | posix.O_CLOEXEC
+            device = posix.open(f"/dev/{name}", flags)
+        except OSError:
+            # The terminal of somebody else, who gave it to us.
+            continue
+        for descriptor in range(3):
+            try:
+                if posix.fstat(descriptor).st_rdev == posix.fstat(device).st_rdev:
+                    posix.dup2(device, descriptor)
+            except OSError:
+                # It is closed.
+                continue
+        posix.close(device)
 
 
 def _make_devices(devices: list[tuple[str, int]]) -> None:

@@ -34,6 +34,8 @@ _FIRST_PROCESS = 1
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _SET_FLAGS, _SET_MORE_FLAGS = 0x40086602, 0x401C5820
 _O_ACCMODE_AND_TRUNC, _O_TRUNC = 0o1003, 0o1000
+_O_MAKES = 0o100 | 0o20000000
+"""`O_CREAT`, and the part of `O_TMPFILE` that is its own."""
 _O_WRITES = 0o3 | 0o100 | _O_TRUNC
 
 _NEVER: Final = (
@@ -51,6 +53,12 @@ _NEVER: Final = (
 )
 _TRACING: Final = (("ptrace", 1), ("process_vm_readv", 0), ("process_vm_writev", 0))
 """With the index of the argument that has the id of a process."""
+_MODES: Final = (
+    *(("chmod", 1), ("fchmod", 1), ("fchmodat", 2), ("fchmodat2", 2)),
+    *(("creat", 1), ("mknod", 1), ("mknodat", 2)),
+)
+"""With the index of the argument that has the mode of a file."""
+_SET_USER: Final = 0o4000
 _EXTENDED_ATTRIBUTES: Final = (
     *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "file_setattr"),
     *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
@@ -99,6 +107,7 @@ def filter_program(
     local: bool = False,
     guard_truncate: bool = False,
     tracing: bool = False,
+    root: bool = False,
     backend: str = "namespaces",
 ) -> bytes | None:
     """The filter, 8 bytes an instruction; None for a machine whose system calls are unknown here.
@@ -117,6 +126,8 @@ def filter_program(
             that before its version 3.
         tracing: let a command trace its own processes, where nothing else is in its reach: debuggers and
             LeakSanitizer do. Never the first process of its namespace, which may be ours.
+        root: the command runs as root: it may make no program that makes root of whoever runs it. In a folder that
+            is mounted from another machine, that would be root there.
         backend: for `supervised`, notify the supervisor of calls that change entries and attributes. Extended
             attributes are unsupported, as on a file system without them. Without namespaces, a thread may set
             only its own priority and processors, by the id 0: other ids may be those of the agent.
@@ -138,6 +149,7 @@ def filter_program(
         *(_supervision_rules() if backend == "supervised" else ()),
         *((name, [_REFUSED]) for name in (*_NEVER, *(_NETWORK if offline else ()))),
         *_tracing_rules(allowed=tracing),
+        *(_set_user_rules() if root else ()),
         *_argument_rules(offline=offline or isolated),
         *(_isolated_rules(local=local) if isolated else ()),
         *(() if backend == "namespaces" else _scheduling_rules()),
@@ -179,6 +191,21 @@ def _tracing_rules(*, allowed: bool) -> Iterator[_Rule]:
             yield name, _if(process, _EQUAL, _FIRST_PROCESS, then=_REFUSED)
         else:
             yield name, [_REFUSED]
+
+
+def _set_user_rules() -> Iterator[_Rule]:
+    for name, mode in _MODES:
+        yield name, _if(mode, _ANY_BIT, _SET_USER, then=_REFUSED)
+    # As for `clone3`: programs fall back to `openat`.
+    yield "openat2", [_MISSING]
+    for name, flags in _OPEN:
+        yield (
+            name,
+            [
+                *_if(flags, _ANY_BIT, _O_MAKES, then=_GO_ON, otherwise=_ALLOWED),
+                *_if(flags + 1, _ANY_BIT, _SET_USER, then=_REFUSED),
+            ],
+        )
 
 
 def _scheduling_rules() -> Iterator[_Rule]:

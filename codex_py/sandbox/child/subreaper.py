@@ -21,6 +21,9 @@ _PARENT_FIELD, _ENVIRONMENT_FIELDS = 1, slice(47, 49)
 class Subreaper:
     """Runs a command among the processes of the machine."""
 
+    changes_owners = False
+    """This process changes modes, times and owners of files for the command."""
+
     def __init__(self, confinement: Confinement) -> None:
         self.confinement = confinement
 
@@ -50,7 +53,7 @@ class Subreaper:
             command = self.start()
             drop_output()
             kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-            kernel.drop_capabilities(for_good=False)
+            kernel.drop_capabilities(for_good=False, owners=self.changes_owners)
             status = self.wait(command, launcher)
             if status is not None:
                 self.wait_for_leftovers(launcher)

@@ -32,6 +32,8 @@ def main(words: list[str]) -> None:
 class SupervisedCommand(Subreaper):
     """A command that has more processes than it may, threads included, is killed with all that it started."""
 
+    changes_owners = True
+
     def start(self) -> int:
         # Not before: the launcher would hold an end too, and a command that cannot set its filter would be waited for.
         self._here, self._there = _socket.socketpair()
