@@ -40,7 +40,10 @@ class UserCommands:
                 )
             return CommandResult(exit_code, stdout, stderr)
         except (OSError, ValueError) as error:
-            raise CodexError(str(error), code="command") from error
+            text = str(error)
+            if isinstance(error, OSError) and error.filename == cwd:
+                text = f"working directory {str(cwd)!r}: {error.strerror}"
+            raise CodexError(text, code="command") from error
         except ToolError as error:
             raise CodexError(str(error), code="sandbox", exit_code=ExitCode.SANDBOX) from error
 

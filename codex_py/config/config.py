@@ -1,7 +1,7 @@
 """The configuration of a session: the merged layers, with types."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
@@ -297,6 +297,7 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         warnings=(
             *(*layers.warnings, *requirements.warnings, *server_warnings),
             *without_effect(values),
+            *_missing_roots(configured, sandbox_mode),
         ),
         unenforced=unenforced(layers),
         **{
@@ -305,6 +306,15 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
             if "key" in each.metadata
         },
     )
+
+
+def _missing_roots(policy: SandboxPolicy, mode: str | None) -> Iterator[str]:
+    """A warning for each writable root that is not there. None is made: it may be a mistake in writing."""
+    if mode in {"read-only", "danger-full-access"}:
+        return
+    for root in policy.writable_roots:
+        if not root.exists():
+            yield f"The writable root {root} does not exist, and commands cannot make it."
 
 
 def _value(values: Mapping[str, Any], key: str) -> Any:

@@ -51,6 +51,8 @@ _VARIABLES = {
 
 
 _PLACES = ("GIT_DIR", "GIT_WORK_TREE")
+_SAFE = "safe.directory"
+"""Stands in git's advice about a repository that belongs to another user."""
 _FOUND_NONE = 1
 """The exit code of `git config` if there is no such setting."""
 _OF_REPOSITORY = frozenset({"local", "worktree"})
@@ -107,6 +109,9 @@ class Git:
             said = done.stderr.decode(errors="replace").strip().splitlines()
             errors = (line for line in said if line.startswith(("error:", "fatal:")))
             reason = next(errors, "; ".join(said)) or f"exit code {done.returncode}"
+            advice = next((line.strip() for line in said if _SAFE in line), None)
+            if advice is not None:
+                reason += f"; if you trust it, run: {advice}"
             raise CodexError(f"git {words[0]} failed in {folder}: {reason}", code="git")
         return done.stdout
 

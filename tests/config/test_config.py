@@ -96,6 +96,19 @@ def test_instructions_come_from_a_file_before_the_key(place: Place):
     assert place.load().base_instructions == "from the file\n"
 
 
+@pytest.mark.parametrize("mode", [None, "workspace-write", "read-only", "danger-full-access"])
+def test_a_writable_root_that_is_not_there_is_told_and_not_made(place: Place, mode: str | None):
+    (place.home / "there").mkdir()
+    roots = [str(place.home / name) for name in ("there", "missing")]
+    chosen = "" if mode is None else f"sandbox_mode = '{mode}'\n"
+    place.user(f"{chosen}[sandbox_workspace_write]\nwritable_roots = {roots}\n")
+    warnings = place.load().warnings
+    missing = place.home / "missing"
+    text = f"The writable root {missing} does not exist, and commands cannot make it."
+    assert list(warnings) == ([text] if mode in {None, "workspace-write"} else [])
+    assert not missing.exists()
+
+
 def test_a_named_file_must_be_there(place: Place):
     place.user("model_instructions_file = 'none.md'\n")
     with pytest.raises(ConfigError) as raised:

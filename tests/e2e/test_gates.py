@@ -408,3 +408,12 @@ def test_a_summary_that_nobody_reads_is_not_waited_for(place: Workplace, tmp_pat
         ended = run_codex_py(arguments, place.home, place.cwd, {"GITHUB_STEP_SUMMARY": str(pipe)})
     assert ended.returncode == 0
     assert b"GITHUB_STEP_SUMMARY cannot be written" in ended.stderr
+
+
+def test_a_gate_fails_in_a_folder_that_was_moved_away(place: Workplace) -> None:
+    moved = f"mv {place.cwd} {place.cwd}-moved"
+    options = ("--verify", "true", "--verify-tries", "0")
+    outcome, _ = run(place, [command(moved), DONE], *options)
+    assert outcome.code == 3
+    (gate,) = outcome.events[-1]["gates"]
+    assert gate["reason"] == f"working directory {str(place.cwd)!r}: No such file or directory"

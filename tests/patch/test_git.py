@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import CodexError
-from codex_py.patch.git import Git, find_git
+from codex_py.patch.git import Git, find_git, repository_git
 from codex_py.programs import programs_outside
 from tests.support.hostile_repository import HostileRepository, make_hostile_repository
 
@@ -85,3 +85,16 @@ def test_a_git_that_is_linked_into_the_tree_is_none(tmp_path: Path) -> None:
         variables = {"PATH": path, "HOME": str(tmp_path)}
         with pytest.raises(CodexError, match=f"^git {why}$"):
             find_git(programs_outside(tmp_path, variables, tree), variables)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_repository_of_somebody_else_is_refused_with_the_advice_of_git(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    for path in (tmp_path, tmp_path / ".git"):
+        os.chown(path, 12345, -1)
+    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+    programs = programs_outside(tmp_path / "home", environment, tmp_path)
+    with pytest.raises(CodexError) as error:
+        repository_git(programs, environment, tmp_path)
+    advice = f"git config --global --add safe.directory {tmp_path}"
+    assert str(error.value).endswith(f"if you trust it, run: {advice}")

@@ -103,7 +103,13 @@ def start_reading(
         if _speaks(fd, deadline):
             # Not told of an empty input, which a job of CI has: Codex announces that too.
             told = partial(notice, "Reading additional input from stdin...")
-            return below(argument, decode_prompt(_read_all(fd, told)))
+            extra = decode_prompt(_read_all(fd, told))
+            if extra.strip():
+                # A loop that reads a list from there would miss the rest of it.
+                lines = len(extra.splitlines())
+                some = "1 line" if lines == 1 else f"{lines:,} lines"
+                notice(f"The prompt ends with {some} of standard input.")
+            return below(argument, extra)
         notice(_SILENT)
         return argument
 

@@ -40,18 +40,22 @@ def test_a_dash_reads_the_prompt_without_a_notice(pipe: tuple[int, int]) -> None
 
 
 @pytest.mark.parametrize(
-    ("piped", "expected"),
+    ("piped", "expected", "told"),
     [
-        (b"a\nb\n", "review\n\n<stdin>\na\nb\n</stdin>"),
-        (b"a", "review\n\n<stdin>\na\n</stdin>"),
-        (b" \n", "review"),
-        (b"", "review"),
+        (b"a\nb\n", "review\n\n<stdin>\na\nb\n</stdin>", "2 lines"),
+        (b"a", "review\n\n<stdin>\na\n</stdin>", "1 line"),
+        (b" \n", "review", None),
+        (b"", "review", None),
     ],
 )
-def test_input_goes_below_the_argument(pipe: tuple[int, int], piped: bytes, expected: str) -> None:
+def test_input_goes_below_the_argument(
+    pipe: tuple[int, int], piped: bytes, expected: str, told: str | None
+) -> None:
     os.write(pipe[1], piped)
     os.close(pipe[1])
     notices = ["Reading additional input from stdin..."] if piped else []
+    if told is not None:
+        notices.append(f"The prompt ends with {told} of standard input.")
     assert read("review", pipe[0]) == (expected, notices)
 
 

@@ -137,9 +137,16 @@ class Gates:
     async def _verified(self, thread: Thread, command: str) -> Gate:
         name, timeout_s = f"verify: {command}", self._settings.verify_timeout_s
         thread.emit(HookProgress("Verify", "running", command))
-        ran = await thread.run_command(
-            command, sandboxed=True, timeout_s=timeout_s, max_output_bytes=_SHOWN_BYTES
-        )
+        try:
+            ran = await thread.run_command(
+                command, sandboxed=True, timeout_s=timeout_s, max_output_bytes=_SHOWN_BYTES
+            )
+        except CodexError as error:
+            if error.code != "command":
+                raise
+            # It could not be started: the folder may have been moved away.
+            thread.emit(HookProgress("Verify", "failed", command))
+            return Gate(name, str(error))
         code = ran.exit_code
         thread.emit(HookProgress("Verify", "failed" if code != 0 else "completed", command))
         if code == 0:
