@@ -22,6 +22,7 @@ _LAST_READS = 16
 _KILL_WAIT_S = 1.0
 _MAX_UNSENT_BYTES = 1 << 20
 _SIGNAL_EXIT_BASE = 128
+_ATTACH = 'exec "$@" <>"$0" >&0 2>&1'
 
 OutputListener = Callable[[bytes], None]
 
@@ -65,6 +66,8 @@ class Process:
         self._unsent = bytearray()
         self._exit_code_if_killed: int | None = None
         self._has_exited = False
+        self._is_left = False
+        """Nobody reads the output now."""
         self._grace: OutputGrace | None = None
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(output, self._read)
@@ -129,6 +132,28 @@ class Process:
         if not self.finished.is_set():
             for _ in range(times):
                 self.child.send_signal(signal.SIGINT)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the terminal another size, which its programs are told."""
+        if self._terminal is not None and not self._has_exited:
+            termios.tcsetwinsize(self._terminal, (rows, columns))
+
+    @property
+    def leaves_output(self) -> bool:
+        """True between `leave_output` and `read_output`."""
+        return self._is_left
+
+    def leave_output(self) -> None:
+        """Read nothing until `read_output`: the command waits when what holds its output is full."""
+        if self._output is not None and not self.finished.is_set():
+            self._is_left = True
+            self._loop.remove_reader(self._output)
+
+    def read_output(self) -> None:
+        """Go on reading after `leave_output`."""
+        if self._is_left and self._output is not None and not self.finished.is_set():
+            self._is_left = False
+            self._loop.add_reader(self._output, self._read)
 
     def hang_up(self) -> None:
         """Ask the group to end: with SIGHUP if it has a terminal, or else with SIGTERM."""
@@ -223,6 +248,8 @@ class Process:
             if not (data := self._read_some()):
                 break
             self._unread.append(data)
+            if self._is_left and self._on_output is not None:
+                self._on_output(data)
         if self._output is not None:
             self._loop.remove_writer(self._output)
             self._loop.add_reader(self._output, self._drop)
@@ -260,8 +287,8 @@ def open_pipe() -> tuple[int, int]:
     return output, write_end
 
 
-def open_terminal() -> tuple[int, int]:
-    """Both ends of a new pseudo-terminal of 40 rows and 120 columns, which the caller closes. Reading does not block.
+def open_terminal(columns: int = 120, rows: int = 40) -> tuple[int, int]:
+    """Both ends of a new pseudo-terminal, which the caller closes. Reading does not block.
 
     The second is kept open while a command starts and runs: without any open end, reading the first fails.
 
@@ -269,16 +296,17 @@ def open_terminal() -> tuple[int, int]:
         OSError: the system has none left.
     """
     output, terminal = os.openpty()
-    termios.tcsetwinsize(terminal, (40, 120))
+    termios.tcsetwinsize(terminal, (rows, columns))
     os.set_blocking(output, False)
     return output, terminal
 
 
-def attached(argv: Sequence[str], terminal: int) -> list[str]:
+def attached(argv: Sequence[str], terminal: int, script: str = _ATTACH) -> list[str]:
     """The command line that gives `argv` the terminal. It is to be run as the leader of a new session.
+
+    `script`: of `sh`, with the terminal's name as `$0` and `argv` as `$@`.
 
     A session leader without a terminal gets the first one that it opens as its controlling terminal. A shell does
     so in the child: with our own code between fork and exec, the child could not be started by vfork.
     """
-    attach = 'exec "$@" <>"$0" >&0 2>&1'
-    return ["/bin/sh", "-c", attach, os.ttyname(terminal), *argv]
+    return ["/bin/sh", "-c", script, os.ttyname(terminal), *argv]

@@ -51,8 +51,13 @@ class ProcessSessions:
         tty: bool = False,
         on_output: OutputListener | None = None,
         on_finished: Callable[[Process], None] | None = None,
+        leader: tuple[str, int, int] | None = None,
+        size: tuple[int, int] = (120, 40),
     ) -> Process:
         """Start a command in the running loop. Its stdout and stderr are one pipe, which keeps their order.
+
+        With `tty` it has a terminal of this `size`, in columns and rows. `leader`: a script of `sh` that gives it to
+        the command, and its stdin and stdout before that.
 
         `on_finished` is called exactly once, before whoever waits for the process continues.
         Raises as `Guardian.spawn`.
@@ -67,14 +72,18 @@ class ProcessSessions:
             if not self._running:
                 self.on_last_finished()
 
-        output, other_end = open_terminal() if tty else open_pipe()
+        output, other_end = open_terminal(*size) if tty else open_pipe()
+        script: Sequence[str] = ()
+        stdin, stdout = subprocess.DEVNULL, subprocess.DEVNULL if tty else other_end
+        if leader is not None:
+            *script, stdin, stdout = leader
         try:
             child = self._guardian.spawn(
-                attached(argv, other_end) if tty else argv,
+                attached(argv, other_end, *script) if tty else argv,
                 cwd=cwd,
                 environment=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL if tty else other_end,
+                stdin=stdin,
+                stdout=stdout,
                 stderr=subprocess.DEVNULL if tty else subprocess.STDOUT,
             )
         except BaseException:

@@ -48,6 +48,8 @@ class CommandExecution(_Item):
     """It was killed, by the user as a rule."""
     is_users: bool = field(default=False, metadata={"json": False})
     """The user ran it, and wants to see what it prints."""
+    was_relayed: bool = field(default=False, metadata={"json": False})
+    """Its output stands on the terminal already, as the command printed it."""
 
 
 @frozen(kw_only=True)

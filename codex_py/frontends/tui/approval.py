@@ -15,6 +15,7 @@ from codex_py.app.views.item_text import script_of
 from codex_py.frontends.tui.cells.command import elsewhere
 from codex_py.frontends.tui.cells.layout import WHOLE, marked, one_line
 from codex_py.frontends.tui.cells.patch import diff_cell
+from codex_py.frontends.tui.characters import escaped
 from codex_py.frontends.tui.first_frame import INDENT
 from codex_py.frontends.tui.fitting import (
     Fragments,
@@ -75,14 +76,15 @@ class TerminalApprover:
         self._screen = screen
 
     async def review(self, request: ApprovalRequest) -> Review:
-        shell, field = self._screen.theme.shell, field_of()
+        theme, field = self._screen.theme, field_of()
+        about = _exact(_summary(request, theme.shell), theme)
         while True:
             answer = await self._panels.ask(
-                lambda: self._choice(request), about=_summary(request, shell), agent=request.agent
+                lambda: self._choice(request), about=about, agent=request.agent
             )
             if answer is not None:
                 if answer not in {ReviewDecision.DENIED, ReviewDecision.ABORT}:
-                    self._transcript.print(_approved_cell(request, answer, shell))
+                    self._transcript.print(_approved_cell(request, answer, theme.shell))
                 return Review(answer)
             said = await self._panels.ask(
                 lambda: Entry([("bold", "What should be done instead?")], field=field), about=""
@@ -91,7 +93,8 @@ class TerminalApprover:
                 return Review(ReviewDecision.DENIED, said or None)
 
     def _choice(self, request: ApprovalRequest) -> Choice[_Answer]:
-        theme, options = self._screen.theme, _options(request, self._screen.width)
+        theme = self._screen.theme
+        options = _options(request, self._screen.width, theme)
         return Choice(
             lambda room: self._question(request, room),
             options,
@@ -104,8 +107,9 @@ class TerminalApprover:
     def _question(self, request: ApprovalRequest, room: int) -> Fragments:
         """Both ends of the call, and as much of the reason as fits beside it, in so many rows."""
         width, all_key = self._width, self._panels.named(SHOWS_ALL)
-        what = _body(request, self._screen.theme, most=_MOST_PATCH, key=all_key)
-        body, reasons = self._rows(what), [self._rows(each) for each in _facts(request)]
+        theme = self._screen.theme
+        what = _body(request, theme, most=_MOST_PATCH, key=all_key)
+        body, reasons = self._rows(what), [self._rows(each) for each in _facts(request, theme)]
         if room < 2:
             return joined(self._middle_cut(what, body, 1, all_key))
         gap = int(room >= ROOMY)
@@ -159,21 +163,26 @@ class TerminalApprover:
         return self._transcript.renderer.fragments(cell, self._width)[:_MANY_ROWS]
 
 
-def _facts(request: ApprovalRequest, *, whole: bool = False) -> list[Text]:
+def _exact(text: str, theme: Theme) -> str:
+    """The text letter for letter: with an escape for each that the terminal lacks."""
+    return plain(text) if theme.unicode else escaped(plain(text))
+
+
+def _facts(request: ApprovalRequest, theme: Theme, *, whole: bool = False) -> list[Text]:
     said = request.justification or ""
     why = (request.reason or "").removesuffix(said).rstrip(": ")
     facts = {"Why asked: ": why, "The model says: ": said}
     if whole:
         facts |= {"Agent: ": request.agent or "", "Folder: ": str(request.cwd)}
     # In the model's own words, a line of its own could pass for the command.
-    lines = {name: " ".join(plain(text).split()) for name, text in facts.items()}
+    lines = {name: " ".join(_exact(text, theme).split()) for name, text in facts.items()}
     return [Text.assemble((n, "quiet"), (line, "emphasis")) for n, line in lines.items() if line]
 
 
 def _pages(request: ApprovalRequest, theme: Theme) -> Pages:
     pages = Pages(f"What is to be decided: {_KINDS[request.kind][0]}")
     pages.add(_body(request, replace(theme, cwd="")))
-    for n, fact in enumerate(_facts(request, whole=True)):
+    for n, fact in enumerate(_facts(request, theme, whole=True)):
         pages.add(fact, space=not n)
     return pages
 
@@ -183,16 +192,18 @@ def _body(
 ) -> RenderableType:
     match request.kind:
         case "patch":
-            changes = [Change(path=str(path), kind="update") for path in request.paths]
-            return diff_cell(request.summary, changes=changes, most=most, key=key)
+            paths = (_exact(str(path), theme) for path in request.paths)
+            changes = [Change(path=path, kind="update") for path in paths]
+            diff = request.summary if theme.unicode else escaped(request.summary)
+            return diff_cell(diff, changes=changes, most=most, key=key)
         case "mcp":
-            return Text(plain(cut(_pretty(request.summary), _LONGEST_SHOWN)))
+            return Text(_exact(cut(_pretty(request.summary), _LONGEST_SHOWN), theme))
         case "network":
-            return Text(plain(request.summary))
+            return Text(_exact(request.summary, theme))
         case "command":
-            script = plain(cut(script_of(request.summary, theme.shell), _LONGEST_SHOWN))
+            script = _exact(cut(script_of(request.summary, theme.shell), _LONGEST_SHOWN), theme)
             # First, because the end of a long script may not be on the screen.
-            where = elsewhere(str(request.cwd), theme, before="In the folder ")
+            where = _exact(elsewhere(str(request.cwd), theme, before="In the folder "), theme)
             return Text.assemble(
                 (f"{where}\n" if where else "", ""), ("$ ", "quiet"), highlighted(script, "bash")
             )
@@ -233,14 +244,15 @@ def _approved_cell(
     return marked(row, sign="✔", style="ok")
 
 
-def _options(request: ApprovalRequest, columns: int) -> list[Option[_Answer]]:
+def _options(request: ApprovalRequest, columns: int, theme: Theme) -> list[Option[_Answer]]:
     session = f"Yes, and do not ask again for {_KINDS[request.kind][1]} in this session"
     options = [Option[_Answer]("Yes, proceed", ReviewDecision.APPROVED, "y")]
     if request.can_last:
         answer = ReviewDecision.APPROVED_FOR_SESSION
         options.append(Option[_Answer](session, answer, "a", lasts=True))
     if request.prefix is not None:
-        words = printable(shlex.join(request.prefix))
+        words = shlex.join(request.prefix)
+        words = printable(words) if theme.unicode else escaped(printable(words))
         label = f"Yes, and do not ask again for commands that start with `{words}`, in any session"
         if request.kind == "network":
             label = f"Yes, and allow `{words}` in any session"

@@ -1,18 +1,20 @@
 """Characters that a terminal may lack, or show in more or fewer columns than another, and what stands for them."""
 
+from collections.abc import Container
 from functools import lru_cache
 from typing import Final
-from unicodedata import normalize
 
 from prompt_toolkit.utils import get_cwidth
 
-_SIGNS: Final = {
+SIGNS: Final = {
+    "\u00a0": " ",
     **dict.fromkeys("\u2018\u2019\u201a\u2032", "'"),
     **dict.fromkeys("\u201c\u201d\u201e\u2033", '"'),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"),
     **dict(zip("•└│\u203a✔□▸✗■⚠↵─·", "*`|>x->x#!|--", strict=True)),
     **dict(zip("⠋⠙⠸⠴⠦⠇☐☑✓…→←", "|/-\\|/oxx~><", strict=True)),
 }
+"""Signs that the program draws, and what stands for them where there is ASCII alone."""
 _FLAG_A: Final = 0x1F1E6
 _TONES: Final = range(0x1F3FB, 0x1F400)
 _JOINERS: Final = (0x200D, 0xFE0E, 0xFE0F, *range(0xE0020, 0xE0080))
@@ -34,14 +36,24 @@ def alone(text: str) -> str:
 
 
 def ascii_only(text: str) -> str:
-    """Something like the text, in as many columns; marks for what there is nothing for."""
+    """The text in as many columns: signs of ours as others that look like them, marks for what there is nothing for."""
     return text if text.isascii() else "".join(map(_ascii, text))
+
+
+def escaped(text: str, *, keeps: Container[str] = ()) -> str:
+    """The text with an escape (`\\u30c7`) for each character that ASCII lacks, and that is not kept.
+
+    No other letter stands for one: it would be another command, or another file.
+    """
+    return text if text.isascii() else "".join(_escape(char, keeps) for char in text)
+
+
+def _escape(char: str, keeps: Container[str]) -> str:
+    if char.isascii() or char in keeps:
+        return char
+    return char.encode("unicode_escape").decode()
 
 
 @lru_cache(maxsize=1000)
 def _ascii(char: str) -> str:
-    if char.isascii():
-        return char
-    columns = get_cwidth(char)
-    plain = _SIGNS.get(char) or normalize("NFKD", char).encode("ascii", "ignore").decode()
-    return plain if plain.isprintable() and len(plain) == columns else "?" * columns
+    return char if char.isascii() else SIGNS.get(char, "?" * get_cwidth(char))

@@ -84,8 +84,6 @@ class Composer:
         self._images: dict[str, Sequence[Path]] = {}
         """Of what was written in this session, by its text."""
         self.attachments = Attachments()
-        self.folds_bursts = not config.values.get("disable_paste_burst", False)
-        """True if Enter with characters right behind it is part of a paste."""
         is_kept = config.history_persistence != "none"
         self.history = PromptHistory(
             config.home / "history.jsonl" if is_kept else None,
@@ -165,6 +163,10 @@ class Composer:
         text = self.attachments.clean(text)
         self.buffer.insert_text(self.attachments.mark(text) if is_long(text) else text)
 
+    def insert(self, text: str) -> None:
+        """Insert a text that comes in pieces, any of which may be the last."""
+        self.buffer.insert_text(self.attachments.clean(text))
+
     def attach(self, images: Sequence[Path]) -> None:
         """Insert images at the cursor."""
         self.buffer.insert_text("".join(f"{self.attachments.mark(path)} " for path in images))
@@ -182,12 +184,12 @@ class Composer:
             self._send()
 
     def complete(self) -> None:
-        """Take what is offered; else send it for when the turn is over."""
+        """Take what is offered; else send it for when the turn is over, but no name that is not found."""
         if self.completion.after_search(self.complete):
             return
         if self.completion.is_open:
             self.completion.accept()
-        elif self.text.strip():
+        elif self.text.strip() and not self.completion.is_at_name:
             self._send(queued=True)
 
     def stash(self) -> None:
@@ -252,11 +254,8 @@ def composer_window(composer: Composer, screen: Screen, keys: KeyBindings) -> la
         style = "class:warning" if composer.buffer.text.startswith("!") else "bold"
         return [(style, f"{PROMPT} ")]
 
-    control = layout.BufferControl(
-        composer.buffer,
-        key_bindings=keys,
-        input_processors=[Display(composer.attachments, PLACEHOLDER)],
-    )
+    display = Display(composer.attachments, PLACEHOLDER, unicode=screen.theme.unicode)
+    control = layout.BufferControl(composer.buffer, key_bindings=keys, input_processors=[display])
     # In front of each line: a split beside it would cost 1.5 ms a frame.
     window = layout.Window(
         control, height=height, dont_extend_height=True, wrap_lines=True, get_line_prefix=mark

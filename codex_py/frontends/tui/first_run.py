@@ -126,6 +126,10 @@ class FirstPage(Choice[str]):
         else:
             super().write(text)
 
+    def take_burst(self, text: str, take: Callable[[str], None]) -> None:
+        # A piece of a key must not be shown either.
+        take(text)
+
     def _meaning(self, typed: str) -> Callable[[], None]:
         # The beginning of a key must not be shown: it waits for the rest.
         return super()._meaning(typed) or partial(self.write, typed)

@@ -9,6 +9,7 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples, fragment_list_to_t
 from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.utils import get_cwidth
 
+from codex_py.frontends.tui.characters import SIGNS, escaped
 from codex_py.frontends.tui.first_frame import INDENT, status_gap
 
 Fragments: TypeAlias = StyleAndTextTuples
@@ -62,7 +63,7 @@ def beginning_of(rows: Sequence[Fragments], room: int, columns: int) -> Sequence
 def wrapped(text: Fragments, columns: int) -> list[Fragments]:
     """Rows of at most so many columns, broken at blanks where there are any."""
     rows: list[Fragments] = []
-    for line in split_lines(text):
+    for line in split_lines(_shown(text)):
         left = explode_text_fragments(line)
         while left:
             end = max(1, len(_head(fragment_list_to_text(left), columns)))
@@ -74,6 +75,13 @@ def wrapped(text: Fragments, columns: int) -> list[Fragments]:
         if not fragment_list_to_text(line):
             rows.append([])
     return rows
+
+
+def _shown(text: Fragments) -> Fragments:
+    """The text with escapes for what the terminal cannot show."""
+    if get_app().output.encoding() == "utf-8":
+        return text
+    return [(style, escaped(part, keeps=SIGNS)) for style, part, *_ in text]
 
 
 def shortened(row: Fragments, columns: int) -> Fragments:

@@ -21,6 +21,8 @@ ESCAPE: Final = Keys.ControlF15
 """Esc that came alone. `Keys.Escape` is Alt; no keyboard and no sequence has this name."""
 ESC: Final = ESCAPE.value
 PASTE: Final = Keys.BracketedPaste.value
+BURST: Final = "\uf8ff"
+"""The key of a text that came at once without the marks of a paste. No keyboard has it."""
 
 KITTY_ON: Final = "\x1b[>5u"
 """Have Esc, Enter and keys with modifiers told apart, with the key that is there in a Latin layout."""

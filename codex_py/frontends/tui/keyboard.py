@@ -18,7 +18,9 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
+from codex_py.frontends.tui.bursts import Bursts
 from codex_py.frontends.tui.key_codes import (
+    BURST,
     ESCAPE,
     KeyNames,
     alt_with,
@@ -50,16 +52,20 @@ _UNFINISHED = re.compile(
     rf"|{_STRING}[^\x00-\x1f\x9c]*\x1b?"
 )
 _ESCAPE_AND_TEXT = re.compile(r"\x1b(?![OPX])\w")
-_RUN = re.compile(r"[^\x00-\x1f\x7f]{32,}")
-"""Nobody types so much between two reads. It is one key, for each costs some 0.2 ms."""
-_ANY_TEXT = "\uf8ff"
-"""The key of such a text, to which nothing is bound."""
+_OTHER_KEY = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
+"""Controls but for those that texts have: Tab and the ends of lines."""
+_NOT_BEHIND = rf"(?<![{_OTHER_KEY}])"
+_TYPED = re.compile(rf"[^{_OTHER_KEY}][^\x03\x08\x1b\x7f]*{_NOT_BEHIND}")
+"""All that may be a text: from its first character to its last one, but for Ctrl-C and Backspace, which are always
+keys."""
+_IN_BURST = re.compile(rf"[^\x03\x08\x1b\x7f]+{_NOT_BEHIND}")
+"""The same, of which something came before."""
 _BROKEN_OFF = re.compile(rf"\x1b?\x1b(?:\[[0-?]*[ -/]*|O[0-9;]*)|{_STRING}[^\x00-\x1f\x9c]*")
 
 
 Translate: TypeAlias = Callable[[str, KeyNames, str], tuple[KeyNames, str]]
 """Gives keys and text in place of others. The first argument is the name of a key that the others do not tell."""
-_UNTRANSLATED = ((Keys.BracketedPaste,), (Keys.Escape,), ())
+_UNTRANSLATED = ((Keys.BracketedPaste,), (BURST,), (Keys.Escape,), ())
 
 
 class KeyParser(Vt100Parser):
@@ -69,6 +75,12 @@ class KeyParser(Vt100Parser):
         focus: is told whether the terminal has the focus, when it says so.
         background: is told its colour, when it says so.
         clock: seconds.
+
+    Attributes:
+        finds_bursts: a text that comes at once is the key `BURST`, and not the keys that it is made of.
+        in_burst: is called whenever more of a burst has come. `end_burst` is to be called when nothing has followed
+            for `BURST_S`.
+        reads_commands: each letter is a command now, so that a burst of letters alone is keys after all.
     """
 
     def __init__(
@@ -82,6 +94,9 @@ class KeyParser(Vt100Parser):
         self._background = background
         self._clock = clock
         self.translate: Translate | None = None
+        self.finds_bursts = True
+        self.in_burst: Callable[[], None] = lambda: None
+        self.reads_commands: Callable[[], bool] = lambda: False
         super().__init__(press)
 
     def expect_cooked(self) -> None:
@@ -93,9 +108,12 @@ class KeyParser(Vt100Parser):
         self._unfinished = ""
         self._read_at = 0.0
         self._paste: list[str] | None = None
+        self._bursts = Bursts()
 
     def feed(self, data: str) -> None:
         """Report the keys in what was read. A sequence at its end may continue in the next read."""
+        if not data:
+            return
         now = self._clock()
         late_s = now - self._read_at
         # A busy program reads before it is told that nothing has followed for a while.
@@ -120,11 +138,12 @@ class KeyParser(Vt100Parser):
         while place < len(text):
             if self._paste is not None:
                 place = self._take_paste(text, place)
-            elif (run := _RUN.match(text, place)) is not None and run[0].isprintable():
-                self._feed((_ANY_TEXT,), run[0])
-                place = run.end()
+            elif (typed := self._typed.match(text, place)) is not None:
+                self._take_typed(typed[0], late_s)
+                place = typed.end()
+                late_s = 0.0
             elif text[place] != "\x1b":
-                self._press(plain(text[place]), text[place])
+                self._take_control(text[place])
                 place += 1
             elif (match := _SEQUENCE.match(text, place)) is not None:
                 self._take_sequence(match[0])
@@ -135,9 +154,21 @@ class KeyParser(Vt100Parser):
                 most = _KEPT_OF_STRING if is_string else _KEPT_OF_SEQUENCE
                 ends_in_escape = is_string and len(text) - place > most and text.endswith("\x1b")
                 self._unfinished = text[place : place + most] + ("\x1b" if ends_in_escape else "")
-                return
+                break
             else:
+                self.end_burst()
                 place = self._take_other(text, place)
+        if self._bursts.is_open:
+            self.in_burst()
+
+    @property
+    def _typed(self) -> re.Pattern[str]:
+        return _IN_BURST if self._bursts.is_open else _TYPED
+
+    def end_burst(self) -> None:
+        """Nothing has followed on a burst for a while, or a key that is none of it."""
+        if held := self._bursts.end():
+            self._press(plain(held), held)
 
     def flush(self) -> None:
         """Nothing has followed for a while: Esc was pressed, or Alt with a key that begins a sequence."""
@@ -146,30 +177,52 @@ class KeyParser(Vt100Parser):
         match self._unfinished:
             case "\x1b" | "\x1b\x1b" as escapes:
                 self._unfinished = ""
+                self.end_burst()
                 for _ in escapes:
                     self._press((ESCAPE,), "")
             case "\x1b]" | "\x1bP" | "\x1bX" | "\x1b^" | "\x1b_" as alt:
                 self._unfinished = ""
+                self.end_burst()
                 self._press(alt_with(alt[1]), alt[1])
             case _:
                 # The rest comes late, or never.
                 pass
 
+    def _take_typed(self, typed: str, apart_s: float) -> None:
+        """Handle characters of one read with no sequence between them."""
+        text = self._bursts.text_of(typed, apart_s) if self.finds_bursts else None
+        if text is None or (text.isprintable() and self.reads_commands()):
+            for character in typed if text is None else text:
+                self._press(plain(character), character)
+        elif text:
+            self._press((BURST,), text)
+
+    def _take_control(self, character: str) -> None:
+        if character == "\x03" and (held := self._bursts.end()):
+            # Who stops a paste does not want it sent.
+            self._press((BURST,), held.replace("\r", "\n"))
+        self.end_burst()
+        self._press(plain(character), character)
+
     def _take_sequence(self, sequence: str) -> None:
         if sequence.startswith("\x1b\x1b"):
             if keys := keys_of(sequence[1:]):
+                self.end_burst()
                 self._press((Keys.Escape, *keys), "")
             return
         match sequence:
             case "\x1b[I" | "\x1b[O":
                 self._focus(sequence.endswith("I"))
             case "\x1b[200~":
+                self.end_burst()
                 self._paste = []
             case str() if sequence.startswith(_BACKGROUND):
                 self._background(sequence.removeprefix(_BACKGROUND).rstrip("\x07\x1b\\\x9c"))
             case _:
                 keys = keys_of(sequence)
                 data = keys[-1] if keys and len(keys[-1]) == 1 else ""
+                if keys:
+                    self.end_burst()
                 self._press(keys, data, enter_with_modifiers(sequence))
 
     def _take_other(self, text: str, place: int) -> int:
@@ -224,11 +277,11 @@ def read_whole_sequences(
     keyboard.vt100_parser = KeyParser(keyboard.vt100_parser.feed_key_callback, focus, background)
 
 
-def translate_keys(keyboard: Input, translate: Translate) -> None:
-    """Have every key of a keyboard that `read_whole_sequences` was given translated."""
+def parser_of(keyboard: Input) -> KeyParser:
+    """The parser of a keyboard that `read_whole_sequences` was given."""
     assert isinstance(keyboard, Vt100Input)
     assert isinstance(keyboard.vt100_parser, KeyParser)
-    keyboard.vt100_parser.translate = translate
+    return keyboard.vt100_parser
 
 
 @contextmanager
@@ -244,9 +297,7 @@ def raw_mode(keyboard: Input) -> Generator[None]:
     with keyboard.raw_mode():
         # The number of bytes that were typed and not read yet.
         if is_cooked and any(fcntl.ioctl(keyboard.fileno(), termios.FIONREAD, bytes(4))):
-            assert isinstance(keyboard, Vt100Input)
-            assert isinstance(keyboard.vt100_parser, KeyParser)
-            keyboard.vt100_parser.expect_cooked()
+            parser_of(keyboard).expect_cooked()
         yield
     if modes is not None:
         # What is typed from here on is for the shell, which must find its lines whole. `take_keyboard` gives back the

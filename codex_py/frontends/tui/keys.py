@@ -18,7 +18,7 @@ from wcwidth import iter_graphemes
 from codex_py.frontends.tui.compose.attachments import clipboard_image, edited, editor_command
 from codex_py.frontends.tui.composer import Composer
 from codex_py.frontends.tui.fitting import fit
-from codex_py.frontends.tui.key_codes import ESC, ESCAPE, PASTE, bind
+from codex_py.frontends.tui.key_codes import BURST, ESC, ESCAPE, PASTE, bind
 from codex_py.frontends.tui.keymap import code
 from codex_py.frontends.tui.menu import Option, bind_arrows
 from codex_py.frontends.tui.picker import Picker
@@ -34,9 +34,6 @@ _AGAIN_TO_LEAVE_WORK: Final = "The agent works: press Ctrl-D again to leave"
 _AGAIN_TO_GO_BACK: Final = "Press Esc again to go back to an earlier prompt"
 _AGAIN_TO_EMPTY: Final = "Press Esc again to empty the prompt ({editor.move_up} brings it back)"
 _TWICE_WITHIN_S: Final = 2.0
-_MOST_TYPED: Final = 400
-"""Characters of lines that are typed ahead; more that comes at once is a paste."""
-_QUIET_S: Final = 0.3
 _LONGEST_SEEN: Final = 64
 """Code points of what is seen as one character, so that a key in a long line does not look at all of it."""
 
@@ -192,7 +189,9 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
     bind(keys, ESC, escape_of_vi, composing & held)
     bind(keys, ESC, escape, composing & ~held)
     bind(keys, code("chat.interrupt_turn"), lambda _: interrupt(), composing)
-    bind(keys, "c-c", control_c, composing)
+    # Hands that know vi press it for its normal mode.
+    bind(keys, "c-c", escape_of_vi, composing & held & ~is_empty)
+    bind(keys, "c-c", control_c, composing & ~(held & ~is_empty))
     bind(keys, "c-d", control_d, composing & is_empty)
 
 
@@ -213,19 +212,6 @@ def composer_keys(composer: Composer) -> KeyBindings:
     at_bottom = Condition(lambda: buffer.document.on_last_line) & ~offering
     writing = emacs_mode | vi_insert_mode
 
-    is_burst = False
-
-    def end_burst() -> None:
-        nonlocal is_burst
-        # Called once for each line of the read.
-        if is_burst and len(buffer.text) <= _MOST_TYPED:
-            asyncio.get_running_loop().call_later(_QUIET_S, send_typed, buffer.text)
-        is_burst = False
-
-    def send_typed(text: str) -> None:
-        if buffer.text == text and text.endswith("\n"):
-            composer.enter()
-
     def step(place: int) -> int:
         """The code points of what is seen as one character: before the cursor (-1), or behind it (0)."""
         line, most = buffer.document, _LONGEST_SEEN
@@ -233,25 +219,12 @@ def composer_keys(composer: Composer) -> KeyBindings:
         text = before[-most:] if place else behind[:most]
         return len((list(iter_graphemes(text)) or ["\n"])[place])
 
-    def enter(event: KeyPressEvent) -> None:
-        # Characters behind it that came at the same time were not typed: a terminal that does not mark
-        # what is pasted sends it like this, and no line of it alone should go off, nor the last of a read.
-        # A few lines, as they are typed ahead, go off together when nothing follows.
-        nonlocal is_burst
-        behind = event.key_processor.input_queue
-        is_burst = is_burst or any(not isinstance(press.key, Keys) for press in behind)
-        if composer.folds_bursts and is_burst:
-            buffer.insert_text("\n")
-            # When the keys of this read are done, and before the next one.
-            asyncio.get_running_loop().call_soon(end_burst)
-        else:
-            composer.enter()
-
     keys = KeyBindings()
-    bind(keys, "enter", enter)
+    bind(keys, "enter", lambda _: composer.enter())
     bind(keys, "tab", lambda _: composer.complete())
     bind(keys, "c-j", lambda _: buffer.insert_text("\n"))
     bind(keys, PASTE, lambda event: composer.paste(event.data))
+    bind(keys, BURST, lambda event: composer.insert(event.data))
     bind(keys, ESC, lambda _: completion.close(), offering)
     bind_arrows(keys, completion.move, offering)
     stepping = writing & Condition(lambda: buffer.selection_state is None)

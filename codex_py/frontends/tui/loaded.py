@@ -35,7 +35,7 @@ from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.questions import TerminalElicitor
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.session_picker import pick_session
-from codex_py.frontends.tui.shell import UserShell
+from codex_py.frontends.tui.shell import UserShell, changes_shell_alone
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.theme import Theme
 from codex_py.frontends.tui.transcript import Transcript
@@ -55,6 +55,9 @@ With another service, a [model_providers.NAME] table in
 Without any of them, to see how it works:
     codex-py demo"""
 """Narrow enough for 60 columns: no command is broken."""
+_ANEW: Final = "Each ! command starts in the folder of the conversation, in a shell of its own"
+_LEAVING_WORDS: Final = frozenset({"quit", "exit", ":q", ":q!", ":qa", ":wq", ":x"})
+"""As a whole prompt these are for a shell or an editor. No model is asked what they mean."""
 
 
 class Loaded:
@@ -89,7 +92,9 @@ class Loaded:
             approver=TerminalApprover(surface.panels, self._transcript, screen, overlays),
             elicitor=TerminalElicitor(surface.panels),
         )
-        self._shell = UserShell(launch.config, launch.environment, self._conversation.progress)
+        self._shell = UserShell(
+            launch.config, launch.environment, screen, self._conversation.progress
+        )
         self.commands: list[Command] = []
         self._by_name: dict[str, Command] = {}
         self._faults: set[str] = set()
@@ -141,7 +146,9 @@ class Loaded:
                 conversation.run(session.retry)
             return
         composer.history.add(line, "" if session is None else session.thread_id)
-        if line.startswith("!"):
+        if line.lower() in _LEAVING_WORDS and not submission.images:
+            self._leave_by_word(line)
+        elif line.startswith("!"):
             self._surface.start(self._run_shell(submission))
         elif not line.startswith("/"):
             conversation.send(submission)
@@ -151,16 +158,24 @@ class Loaded:
             # A path such as `/etc/hosts is wrong` is no command.
             conversation.send(submission)
         else:
-            composer.set_text(line)
+            # Not given back, or what is typed next would be a part of it.
             near = nearest(name, self._by_name)
             meant = f" Did you mean /{near}?" if near else ""
-            self._surface.hints.show(f"no command /{name}.{meant}")
+            back = self._surface.keymap.named(" ({editor.move_up} brings it back)")
+            self._surface.hints.show(printable(f"no command /{name}.{meant}{back}"))
+
+    def _leave_by_word(self, word: str) -> None:
+        if self.is_working:
+            self._give_back(word)
+            self._surface.hints.show("the agent works: /quit leaves all the same")
+        else:
+            self.run_command("quit")
 
     def run_command(self, name: str) -> None:
         self._run(self._by_name[name], "")
 
     def interrupt(self) -> bool:
-        return self._shell.stop() or self._conversation.interrupt()
+        return self._conversation.interrupt()
 
     async def begin(self) -> None:
         conversation, launch = self._conversation, self._surface.launch
@@ -194,9 +209,17 @@ class Loaded:
 
     async def close(self) -> str:
         farewell = self._farewell()
+        self._keep_draft()
         await self._shell.aclose()
         await self._conversation.close()
         return farewell
+
+    def _keep_draft(self) -> None:
+        """Have the history bring back what was written and not sent, in the next session too."""
+        composer, session = self._surface.composer, self._conversation.session
+        draft = composer.text.strip()
+        if draft:
+            composer.history.add(draft, "" if session is None else session.thread_id)
 
     def _run(self, command: Command, argument: str, line: str = "") -> None:
         """`line`: what was written, which is given back if it is refused."""
@@ -241,6 +264,8 @@ class Loaded:
 
         if command and not shell.is_running:
             await shell.run(command, tell)
+            if changes_shell_alone(command):
+                self._transcript.notice(_ANEW)
             return
         self._surface.composer.restore([submission])
         self._surface.hints.show(

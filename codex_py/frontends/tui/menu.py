@@ -61,6 +61,14 @@ def moved(selected: int, rows: int, count: int) -> int:
     return wanted % count if abs(rows) == 1 else max(0, min(wanted, count - 1))
 
 
+def moved_within(selected: int, rows: int, count: int) -> int:
+    """The row that is selected after a move, which ends at the first or the last one.
+
+    Of answers to a question: no key leads from a no to a yes at the other end.
+    """
+    return max(0, min(selected + rows, count - 1))
+
+
 def window(selected: int, count: int, most: int) -> range:
     """The indexes of the rows to show: at most `most`, the selected one among them."""
     first = max(0, min(selected - most // 2, count - most))

@@ -92,6 +92,7 @@ class TerminalWriter(io.TextIOBase):
 
     def __init__(self, fd: int, *, unicode: bool = True) -> None:
         self._fd = fd
+        self._encoding = "utf-8" if unicode else "ascii"
         self._shown: Callable[[str], str] = str if unicode else ascii_only
         self._parts: list[str] = []
         self._queue: deque[bytes] = deque()
@@ -99,6 +100,10 @@ class TerminalWriter(io.TextIOBase):
         self._has_failed = False
         self._state = threading.Condition()
         threading.Thread(target=self._run, name="terminal writer", daemon=True).start()
+
+    @property
+    def encoding(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._encoding
 
     @property
     def backlog(self) -> int:
@@ -113,8 +118,16 @@ class TerminalWriter(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        data = self._shown("".join(self._parts)).encode(errors="replace")
+        text = "".join(self._parts)
         self._parts.clear()
+        self._queue_up(self._shown(text).encode(errors="replace"))
+
+    def send(self, data: bytes) -> None:
+        """Write bytes as they are, and at once: those of a command that the user has given the terminal to."""
+        self.flush()
+        self._queue_up(data)
+
+    def _queue_up(self, data: bytes) -> None:
         if not data:
             return
         with self._state:

@@ -29,12 +29,12 @@ from codex_py.frontends.tui.fitting import (
     panel_size,
     wrapped,
 )
-from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
+from codex_py.frontends.tui.key_codes import BURST, ESC, PASTE, bind
 from codex_py.frontends.tui.keymap import answers
 from codex_py.frontends.tui.menu import (
     Option,
     bind_arrows,
-    moved,
+    moved_within,
     row_of,
     sign_of,
     window,
@@ -109,9 +109,10 @@ class Panel(Generic[T]):
 
         def press(event: KeyPressEvent) -> None:
             # Keys that are no text have none: Shift-Tab, Home, F5.
-            if not (event.data and event.data.isprintable()):
-                return
-            text = self._letter + event.data
+            if event.data and event.data.isprintable():
+                take(self._letter + event.data)
+
+        def take(text: str) -> None:
             act = meaning(text) if self.by_letter and not self.result.done() else None
             if act is None:
                 self.write(text)
@@ -129,6 +130,11 @@ class Panel(Generic[T]):
 
         bind(self.keys, "<any>", press)
         bind(self.keys, PASTE, lambda event: self.write(self._letter + event.data))
+        bind(self.keys, BURST, lambda event: self.take_burst(self._letter + event.data, take))
+
+    def take_burst(self, text: str, take: Callable[[str], None]) -> None:  # noqa: ARG002
+        """A text that came at once is for the prompt. `take` would do what it means."""
+        self.write(text)
 
     def forget_letter(self) -> None:
         """A letter that was typed before has no effect any more."""
@@ -238,7 +244,7 @@ class Choice(Panel[T]):
 
     def _move(self, rows: int) -> None:
         self.forget_letter()
-        self._selected = moved(self._selected, rows, len(self._options))
+        self._selected = moved_within(self._selected, rows, len(self._options))
 
     def _meaning(self, typed: str) -> Callable[[], None] | None:
         for n, option in enumerate(self._options):
@@ -297,7 +303,8 @@ class Entry(Panel[str | None]):
         keys = self.keys
         bind(keys, "enter", lambda _: self._enter())
         bind(keys, "c-j", lambda _: buffer.insert_text("\n"))
-        bind(keys, PASTE, lambda event: buffer.insert_text(re.sub("\r\n?", "\n", event.data)))
+        for key in (PASTE, BURST):
+            bind(keys, key, lambda event: buffer.insert_text(re.sub("\r\n?", "\n", event.data)))
         window = Window(
             BufferControl(buffer, [PasswordProcessor()] if is_hidden else [], key_bindings=keys),
             height=self._field_rows,

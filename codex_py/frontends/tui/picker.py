@@ -1,6 +1,7 @@
 """A list to pick from, narrowed by typing, with a preview of the selected row."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -22,7 +23,7 @@ from codex_py.frontends.tui.fitting import (
     shortened,
     wrapped,
 )
-from codex_py.frontends.tui.key_codes import ESC, bind
+from codex_py.frontends.tui.key_codes import BURST, ESC, PASTE, bind
 from codex_py.frontends.tui.menu import (
     MOST_ROWS,
     Option,
@@ -93,6 +94,9 @@ class Picker(Panel[T | None]):
         for key, action in (actions or {}).items():
             act = partial(self._act, action)
             bind(keys, key, lambda _, act=act: self._begin(act()), eager=True)
+        # Its field has one line.
+        for key in (PASTE, BURST):
+            bind(keys, key, lambda event: self._take(event.data))
         # The sign of the search is on the screen already: who presses it wants to search.
         bind(keys, "/", lambda _: None, Condition(lambda: not self._typed.text))
         hint = AfterInput(self._hint, style="class:quiet")
@@ -153,6 +157,11 @@ class Picker(Panel[T | None]):
     def _stop(self) -> None:
         for task in self._tasks.values():
             task.cancel()
+
+    def _take(self, text: str) -> None:
+        if not self._typed.text:
+            text = text.removeprefix("/")
+        self._typed.insert_text(re.sub(r"\s+", " ", text))
 
     def _enter(self) -> None:
         if self._rows:

@@ -8,12 +8,13 @@ from typing import TypeAlias
 
 from prompt_toolkit.formatted_text import ANSI, to_formatted_text
 from prompt_toolkit.utils import get_cwidth
-from rich.console import COLOR_SYSTEMS, Console, RenderableType
+from rich.console import COLOR_SYSTEMS, Console, ConsoleDimensions, RenderableType
 from rich.segment import Segment
 from rich.style import Style
 from rich.theme import Theme as Styles
 
 from codex_py.frontends.tui.cells.layout import FOLD_KEY
+from codex_py.frontends.tui.characters import SIGNS, escaped
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.theme import STYLES, Theme
 from codex_py.streams.terminal import printable
@@ -52,6 +53,8 @@ class Renderer:
     def _rows(self, renderable: RenderableType, width: int) -> Iterable[_Row]:
         console = _console(self.theme)
         options = console.options.update(width=width, height=None)
+        # Rows that the terminal wraps have this width, whatever stands before the first one.
+        options.size = ConsoleDimensions(width, options.size.height)
         for row in console.render_lines(renderable, options, pad=False):
             if not self.theme.color:
                 # Styles have none, but the output of commands may.
@@ -60,13 +63,17 @@ class Renderer:
                 yield row
             else:
                 safe = [
-                    Segment(_safe(s.text).replace(FOLD_KEY, self._fold_key), s.style)
+                    Segment(self._safe(s.text).replace(FOLD_KEY, self._fold_key), s.style)
                     for s in row
                     if not s.control
                 ]
                 *rows, last = _fitting(safe, width)
                 yield from rows
                 yield [*last, *row[-1:]] if row[-1].control else last
+
+    def _safe(self, text: str) -> str:
+        safe = _safe(text)
+        return safe if self.theme.unicode else escaped(safe, keeps=SIGNS)
 
     def _ansi(self, row: _Row, width: int, *, is_joined: bool) -> str:
         """`is_joined`: the cursor may stand behind the last column, where the row before has left it."""

@@ -17,8 +17,9 @@ from prompt_toolkit.key_binding import KeyBindingsBase
 from prompt_toolkit.layout import AnyContainer, Layout
 from prompt_toolkit.styles import Style
 
+from codex_py.frontends.tui.bursts import BURST_S
 from codex_py.frontends.tui.key_codes import KITTY_OFF, KITTY_ON
-from codex_py.frontends.tui.keyboard import ESCAPE_S, raw_mode, read_whole_sequences
+from codex_py.frontends.tui.keyboard import ESCAPE_S, parser_of, raw_mode, read_whole_sequences
 from codex_py.frontends.tui.output import (
     Finished,
     Frame,
@@ -32,6 +33,8 @@ from codex_py.frontends.tui.theme import Theme, background_of
 T = TypeVar("T")
 
 _DRAIN_S = 1.0
+_RETURN_S = 2.0
+"""A command that is killed gives the terminal back within this time."""
 _FRAME_S = 0.066
 """Between two frames for what the session does; what is typed is shown at once."""
 _MAX_BACKLOG = 32 * 1024
@@ -50,6 +53,18 @@ _LEAVE = f"{KITTY_OFF}\x1b[?2026l\x1b[?1004l\x1b[23;0t"
 # https://gist.github.com/christianparpart/d8a62cc1ab659194337d73e399004036
 _BEGIN_FRAME = "\x1b[?2026h"
 _END_FRAME = "\x1b[?2026l"
+
+
+class _Application(Application[None]):
+    """Tells of a new size, and draws nothing while another program has the terminal."""
+
+    resized: Callable[[], object] | None = None
+
+    def _on_resize(self) -> None:
+        if self.resized is None:
+            super()._on_resize()
+        else:
+            self.resized()
 
 
 class Screen:
@@ -81,6 +96,8 @@ class Screen:
         self._keyboard = keyboard
         self.theme_changed: Callable[[Theme], None] = lambda _: None
         read_whole_sequences(keyboard, self._focus_changed, self._found_background)
+        parser_of(keyboard).in_burst = self._in_burst
+        self._burst_timer: asyncio.TimerHandle | None = None
         self._reflows = reflows(environment)
         # What was erased at the end of a row is laid out with it.
         self._keeps_blanks = "TMUX" in environment
@@ -94,7 +111,11 @@ class Screen:
         self._is_paused = False
         self._is_covered: Callable[[], bool] = bool
         self._output = terminal_output(theme, writer, self._size, self._find_first_row)
-        self.app: Application[None] = Application(
+        self._end_borrower: Callable[[], object] = lambda: None
+        self._returned = asyncio.Event()
+        """No command has the terminal."""
+        self._returned.set()
+        self.app = _Application(
             include_default_pygments_style=False,
             full_screen=False,
             erase_when_done=True,
@@ -158,6 +179,9 @@ class Screen:
             try:
                 await self.app.run_async(handle_sigint=False, set_exception_handler=False)
             finally:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_RETURN_S):
+                        await self._returned.wait()
                 self._output.holds = False
                 asyncio.get_running_loop().remove_signal_handler(signal.SIGTSTP)
                 if self._timer is not None:
@@ -169,6 +193,7 @@ class Screen:
                     termios.tcflush(self._keyboard.fileno(), termios.TCIFLUSH)
 
     def exit(self) -> None:
+        self._end_borrower()
         if self.app.is_running and not self.app.is_done:
             self.app.exit()
 
@@ -213,6 +238,26 @@ class Screen:
             finally:
                 signal.signal(signal.SIGINT, handler)
 
+    @asynccontextmanager
+    async def lent(
+        self, resized: Callable[[], object], end: Callable[[], object]
+    ) -> AsyncGenerator[TerminalWriter]:
+        """Give the terminal to a command, whose output is written to what is returned.
+
+        Args:
+            resized: is called when the terminal has another size.
+            end: is called when the program has to end meanwhile; the context is to be left then.
+        """
+        self._returned.clear()
+        self._end_borrower = end
+        try:
+            async with self._handed_over():
+                self.app.resized = resized
+                yield self._writer
+        finally:
+            self._end_borrower = lambda: None
+            self._returned.set()
+
     async def suspend(self) -> None:
         """Stop like any program on Ctrl-Z, and draw again when the shell continues it.
 
@@ -230,6 +275,7 @@ class Screen:
         """Leave the terminal as it was found, for as long as the context lasts."""
         self._is_paused = True
         self._drawn = None
+        self.app.resized = lambda: None
         try:
             await self._end_reports()
             async with in_terminal():
@@ -237,6 +283,7 @@ class Screen:
                 await asyncio.to_thread(self._writer.drain, _DRAIN_S)
                 yield
         finally:
+            self.app.resized = None
             self.send(_ENTER)
             self._is_paused = False
             self.changed()
@@ -322,6 +369,18 @@ class Screen:
             if more > 0:
                 self._output.write_raw("\r")
                 self._output.cursor_up(more)
+
+    def _in_burst(self) -> None:
+        """Wait for the end of a burst, from now on. If the program is busy so long, it reads what has come first."""
+        if self._burst_timer is not None:
+            self._burst_timer.cancel()
+        self._burst_timer = asyncio.get_running_loop().call_later(BURST_S, self._end_burst)
+
+    def _end_burst(self) -> None:
+        if self.app.is_running and not self.app.is_done:
+            parser_of(self._keyboard).end_burst()
+            self.app.key_processor.feed_multiple(self._keyboard.read_keys())
+            self.app.key_processor.process_keys()
 
     def _focus_changed(self, is_focused: bool) -> None:
         self.is_focused = is_focused

@@ -1,10 +1,11 @@
 """`!COMMAND`: a command that the user runs directly, without sandbox and without approval, and without keys of
 providers.
 
-It is shown as the agent's commands are, and the model is told of it, in the words of Codex.
+It has the terminal until it ends, as in a shell. What it prints is kept for the conversation as well, and the model is
+told of it, in the words of Codex.
 """
 
-import codecs
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -12,26 +13,41 @@ from typing import Final
 from codex_py.app.user_programs import user_programs, user_shell
 from codex_py.config.config import Config
 from codex_py.errors import CodexError
-from codex_py.process.process import Process
+from codex_py.frontends.tui.relay import Relay, kept_output, raw_terminal
+from codex_py.frontends.tui.screen import Screen
+from codex_py.process.foreground import ForegroundCommand
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol import event_items, events
+from codex_py.streams.plain_text import command_output, plain
 
 _TOLD: Final = 40_000
-"""Bytes of the output that the model is told, from its start and its end; some 10,000 tokens."""
+"""Characters of the output that the model is told, from its start and its end; some 10,000 tokens."""
+_UNPAGED: Final = {"PAGER": "cat", "GIT_PAGER": "cat"}
+"""What a pager shows over the whole screen could not be kept."""
+_OF_SHELL_ALONE = re.compile(
+    r"(?:cd|pushd|popd|export|unset|alias|source|\.|umask|set|shopt|ulimit)(?: [^;&|\n]*)?"
+)
+"""Commands that change nothing but the shell that they run in."""
 
 
 class UserShell:
-    """One command at a time. It reads nothing: the keyboard is the composer's."""
+    """One command at a time."""
 
     def __init__(
-        self, config: Config, environment: Mapping[str, str], sink: events.EventSink
+        self,
+        config: Config,
+        environment: Mapping[str, str],
+        screen: Screen,
+        sink: events.EventSink,
     ) -> None:
         self._cwd = config.cwd
         self._shell_option = "-lc" if config.allow_login_shell else "-c"
-        self._environment = user_programs(config, environment).without_keys(environment)
+        own = user_programs(config, environment).without_keys(environment)
+        self._environment = {**own, **_UNPAGED}
+        self._screen = screen
         self._sink = sink
         self._processes = ProcessSessions()
-        self._running: Process | None = None
+        self._running: ForegroundCommand | None = None
         self._count = 0
 
     @property
@@ -45,56 +61,87 @@ class UserShell:
             CodexError: it cannot be started.
         """
         self._count += 1
-        id_ = f"shell_{self._count}"
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-        def printed(data: bytes) -> None:
-            self._sink(events.CommandOutputDelta(id_, decoder.decode(data)))
-
-        try:
-            process = self._processes.spawn(
-                [user_shell(self._environment), self._shell_option, command],
-                cwd=self._cwd,
-                environment=self._environment,
-                on_output=printed,
-            )
-        except (OSError, ValueError) as error:
-            raise CodexError(f"the command could not be run: {error}", code="shell") from error
-        self._running = process
         item = event_items.CommandExecution(
-            id=id_, command=command, cwd=str(self._cwd), is_users=True
+            id=f"shell_{self._count}",
+            command=command,
+            cwd=str(self._cwd),
+            is_users=True,
+            was_relayed=True,
         )
-        self._sink(events.ItemStarted(item))
-        try:
-            await process.finished.wait()
-        finally:
-            await process.stop()
-            self._running = None
-            output = process.all_output().text()
-            done = replace(
-                item,
-                aggregated_output=output,
-                exit_code=process.exit_code,
-                status="failed" if process.exit_code else "completed",
-                duration_ms=round(process.duration_s * 1000),
-                was_stopped=process.was_killed,
-            )
-            self._sink(events.ItemCompleted(done))
-            tell(_told(command, output, process))
+        async with self._screen.lent(self._resize, self.stop) as writer:
+            relay = Relay(writer)
+            relay.print(self._heading(command))
+            self._running = running = relay.command = self._started(command, relay)
+            try:
+                with raw_terminal(0, relay.type, self.stop):
+                    await running.ended.wait()
+            finally:
+                if not running.ended.is_set():
+                    running.process.kill()
+                self._running = None
+                relay.end()
+        self._report(item, running, tell)
 
-    def stop(self) -> bool:
-        """Kill the command that runs; True if there was one."""
-        if self._running is None:
-            return False
-        self._running.kill()
-        return True
+    def stop(self) -> None:
+        """Kill the command that has the terminal."""
+        if self._running is not None:
+            self._running.process.kill()
+
+    def stop_all(self) -> int:
+        """Kill also what commands have left in the background. Returns how many commands that were."""
+        return self._processes.kill_running()
 
     async def aclose(self) -> None:
         """End it, and the processes that it has left in the background."""
         await self._processes.aclose()
 
+    def _started(self, command: str, relay: Relay) -> ForegroundCommand:
+        try:
+            return ForegroundCommand(
+                self._processes,
+                [user_shell(self._environment), self._shell_option, command],
+                cwd=self._cwd,
+                environment=self._environment,
+                size=(self._screen.width, self._screen.height),
+                on_output=relay.print,
+            )
+        except (OSError, ValueError) as error:
+            raise CodexError(f"the command could not be run: {error}", code="shell") from error
 
-def _told(command: str, output: str, process: Process) -> str:
+    def _resize(self) -> None:
+        if self._running is not None:
+            self._running.process.resize(self._screen.width, self._screen.height)
+
+    def _heading(self, command: str) -> bytes:
+        """The command as it stands above its output."""
+        text = f"\n$ {plain(command)}".replace("\n", "\r\n")
+        return f"{text}\r\n".encode(errors="replace")
+
+    def _report(
+        self,
+        item: event_items.CommandExecution,
+        ran: ForegroundCommand,
+        tell: Callable[[str], None],
+    ) -> None:
+        output = kept_output(ran.output)
+        done = replace(
+            item,
+            aggregated_output=output,
+            exit_code=ran.exit_code,
+            status="failed" if ran.exit_code else "completed",
+            duration_ms=round(ran.duration_s * 1000),
+            was_stopped=ran.process.was_killed,
+        )
+        self._sink(events.ItemCompleted(done))
+        tell(_told(item.command, command_output(output), ran))
+
+
+def changes_shell_alone(command: str) -> bool:
+    """True if nothing is left of a command's effect, as each runs in a shell of its own."""
+    return _OF_SHELL_ALONE.fullmatch(command.strip()) is not None
+
+
+def _told(command: str, output: str, ran: ForegroundCommand) -> str:
     if len(output) > _TOLD:
         missing = len(output) - _TOLD
         output = (
@@ -102,6 +149,6 @@ def _told(command: str, output: str, process: Process) -> str:
         )
     return (
         f"<user_shell_command>\n<command>\n{command}\n</command>\n<result>\n"
-        f"Exit code: {process.exit_code}\nDuration: {process.duration_s:.4f} seconds\n"
+        f"Exit code: {ran.exit_code}\nDuration: {ran.duration_s:.4f} seconds\n"
         f"Output:\n{output}\n</result>\n</user_shell_command>"
     )

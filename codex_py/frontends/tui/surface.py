@@ -25,7 +25,7 @@ from codex_py.frontends.tui.composer import Composer, Outbox, Submission
 from codex_py.frontends.tui.first_frame import BEGINNING
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.key_codes import KeyNames
-from codex_py.frontends.tui.keyboard import translate_keys
+from codex_py.frontends.tui.keyboard import parser_of
 from codex_py.frontends.tui.keymap import COMPOSING, Keymap
 from codex_py.frontends.tui.launch import Launch
 from codex_py.frontends.tui.output import TerminalWriter
@@ -67,11 +67,13 @@ class Leaving:
     """How the program ends. `end` stops the drawing.
 
     Attributes:
+        was_told: a signal or the loss of the terminal ends the program, and not its user.
         has_left_screen: the terminal is as it was found. Until then, a second signal does not kill.
     """
 
     def __init__(self, end: Callable[[], None]) -> None:
         self._end = end
+        self.was_told = False
         self.has_left_screen = False
         self._code: int | None = None
         """To exit with, once it is settled."""
@@ -88,6 +90,7 @@ class Leaving:
         self._end()
 
     def lost_terminal(self) -> None:
+        self.was_told = True
         self._code = self._code or 128 + signal.SIGHUP
 
     def listen(self) -> None:
@@ -119,6 +122,7 @@ class Leaving:
         if self._code is not None and self.has_left_screen:
             # The second signal: our child processes die with us.
             os._exit(code)
+        self.was_told = True
         self.leave(code)
 
     def _went_wrong(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -217,8 +221,16 @@ class Surface:
         self.panels = Panels(self.screen, self.composer, self.status, self.notify)
         self.panels.named = self.keymap.named
         self.leaving = Leaving(self.screen.exit)
+        parser = parser_of(keyboard)
+        parser.finds_bursts = not config.values.get("disable_paste_burst", False)
+        parser.reads_commands = self._reads_commands
         if self.keymap.is_own:
-            translate_keys(keyboard, self._translated)
+            parser.translate = self._translated
+
+    def _reads_commands(self) -> bool:
+        if self.panels.top is not None:
+            return self.panels.covers
+        return self.composer.vi_mode in {"NORMAL", "VISUAL"}
 
     def _translated(self, name: str, keys: KeyNames, data: str) -> tuple[KeyNames, str]:
         contexts = self.composer.contexts

@@ -182,7 +182,7 @@ def terminal_theme(
         color_system = "truecolor"
     return Theme(
         color=not environment.get("NO_COLOR") and not dumb,
-        unicode="utf" in locale.lower(),
+        unicode=_takes_utf8(locale),
         background=background,
         color_system=color_system,
         dumb=dumb,
@@ -191,6 +191,14 @@ def terminal_theme(
         links=not dumb and knows_links(environment),
         own=own or {},
     )
+
+
+def _takes_utf8(locale: str) -> bool:
+    """True unless the locale names another character set.
+
+    `C` and `POSIX` name none: as in Codex, the terminal is taken for one of today.
+    """
+    return locale in {"", "C", "POSIX"} or "utf" in locale.lower()
 
 
 def knows_links(environment: Mapping[str, str]) -> bool:

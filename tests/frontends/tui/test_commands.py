@@ -327,29 +327,30 @@ def test_notify_is_started_with_what_was_said(start: Start, place: Workplace) ->
     }
 
 
-def test_stop_ends_a_command_of_the_users_too(start: Start) -> None:
+def test_stop_ends_what_a_command_of_the_users_has_left(start: Start) -> None:
     with ScriptedServer([]) as server:
         program = start(server)
         program.wait_for(IDLE)
         program.type("/stop")
         program.press("enter")
         program.wait_for("No command is running.")
-        program.type("!sleep 417")
+        program.type("!sleep 417 & echo on")
         program.press("enter")
-        program.wait_for("1 command running in the background (/ps, /stop)")
+        program.wait_for("You ran sleep 417")
+        program.wait_for("Ask codex-py")
         program.type("/stop")
         program.press("enter")
         program.wait_for("Stopped 1 command.")
-        program.wait_for("You ran sleep 417")
 
 
 def test_stop_ends_commands_while_the_agent_works(start: Start) -> None:
     with ScriptedServer([[ev_created(), Pause()]]) as server:
         program = start(server, "Think.")
         program.wait_for("Working")
-        program.type("!sleep 416")
+        program.type("!sleep 416 & echo on")
         program.press("enter")
-        program.wait_for("Running sleep 416")
+        program.wait_for("You ran sleep 416")
+        program.wait_for("Ask codex-py")
         program.type("/stop")
         program.press("enter")
         program.wait_for("Stopped 1 command.")

@@ -112,6 +112,8 @@ def test_lines_that_come_all_at_once_are_taken_for_a_paste(start: Start) -> None
         program = begin(start, server)
         program.type("first\rsecond")
         program.wait_for("second")
+        # Right behind it, an Enter would be a part of it.
+        program.read_for(0.3)
         send(program)
         assert prompts(server) == ["first\nsecond"]
 
@@ -229,6 +231,7 @@ def test_a_skill_that_is_mentioned_is_told(start: Start, place: Workplace) -> No
         program.type("do $rel")
         program.wait_for("> $release  How we")
         program.press("tab")
+        program.wait_for("do $release")
         send(program)
         skill = f"<skill>\n<name>release</name>\n<path>{folder}/SKILL.md</path>\n{text}\n</skill>"
         assert prompts(server) == ["do $release", skill]
@@ -249,16 +252,6 @@ def test_a_command_of_the_users_own_is_shown_and_told(start: Start, columns: int
     assert "Exit code: 3\n" in told
     assert told.endswith("\nOutput:\none\n\n</result>\n</user_shell_command>")
     assert asked == "What now?"
-
-
-def test_escape_stops_a_command_of_the_users_own(start: Start) -> None:
-    with ScriptedServer([ANSWER]) as server:
-        program = begin(start, server)
-        program.type("!echo begun; sleep 600")
-        program.press("enter")
-        program.wait_for("begun")
-        program.press("esc")
-        program.wait_for("You ran echo begun")
 
 
 def test_what_was_sent_comes_back_in_the_next_session(start: Start, place: Workplace) -> None:
@@ -331,8 +324,10 @@ def test_the_keys_of_vi_and_their_mode(start: Start, place: Workplace) -> None:
         program.wait_for("vi keys are on")
         program.type("one two")
         program.wait_for("INSERT")
-        program.press("esc")
+        # A draft is not emptied by the other key that leads there.
+        program.press("c-c")
         program.wait_for("NORMAL")
+        program.wait_for("\u203a one two")
         program.type("0dw")
         program.wait_for("\u203a two")
         program.type("v")
@@ -352,11 +347,13 @@ def test_what_was_not_told_returns_to_the_composer(start: Start, place: Workplac
         program.press("enter")
         program.wait_for("  \u203a steered")
         program.type("queued")
+        program.wait_for("\u203a queued")
         program.press("tab")
         program.wait_for("  \u203a queued")
         program.type("\x1b[1;2D")
         program.wait_for("\u203a queued\n\n  " + IDLE)
         program.type(", changed")
+        program.wait_for("\u203a queued, changed")
         program.press("tab")
         program.wait_for("  \u203a queued, changed")
         program.type("draft")

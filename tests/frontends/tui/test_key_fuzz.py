@@ -189,7 +189,8 @@ def assert_answers(program: PtyProgram, model: FickleModel, *, drops: bool = Fal
             break
     if drops:
         # What is written may be the beginning of a command, and vi may be in its normal mode.
-        for key in ("x", "c-c", "esc", "i", "x", "c-c"):
+        # There, the first Ctrl-C leaves the insert mode.
+        for key in ("x", "c-c", "esc", "i", "x", "c-c", "c-c", "i"):
             press(program, key)
             program.read_for(0.3)
     program.type(f" {PING}")

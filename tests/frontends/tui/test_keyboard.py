@@ -29,6 +29,8 @@ class Keyboard:
         for read in reads:
             self.parser.feed(read)
         self.parser.flush()
+        self.now_s += 1
+        self.parser.end_burst()
         pressed, self.pressed = self.pressed, []
         return pressed
 
@@ -93,7 +95,8 @@ def test_what_is_no_key_of_ours_is_swallowed_however_it_comes(sequence: str) -> 
 @pytest.mark.parametrize(
     ("sent", "pressed"),
     [
-        ("a\u00fc\u4f60", ["a", "\u00fc", "\u4f60"]),
+        ("a\u00fc", ["a", "\u00fc"]),
+        ("a\u00fc\u4f60", ["a\u00fc\u4f60"]),
         ("\x1b", ["ESC"]),
         ("\x1b\x1b", ["ESC", "ESC"]),
         ("\x1b[27u", ["ESC"]),
@@ -146,8 +149,8 @@ def test_a_paste_is_one_however_it_is_cut() -> None:
 
 def test_much_text_in_one_read_is_one_key_and_what_steers_in_it_is_not_text() -> None:
     text = "a line that nobody types at once, with \u4e2d\u6587"
-    assert Keyboard().send(f"{text}\rxy\x1b[A{text}") == [text, "c-m", "x", "y", "up", text]
-    assert Keyboard().send(f"\u200b{text}") == ["\u200b", text]
+    assert Keyboard().send(f"{text}\rxy\x1b[A{text}") == [f"{text}\nxy", "up", text]
+    assert Keyboard().send(f"\u200b{text}") == [f"\u200b{text}"]
 
 
 def test_the_rest_of_a_sequence_is_not_waited_for_without_end() -> None:
@@ -155,7 +158,7 @@ def test_the_rest_of_a_sequence_is_not_waited_for_without_end() -> None:
         keyboard = Keyboard()
         assert keyboard.send(beginning) == []
         keyboard.now_s += 1
-        assert keyboard.send("yes") == ["y", "e", "s"]
+        assert keyboard.send("ye", "\r") == ["y", "e", "c-m"]
 
 
 @pytest.mark.parametrize("late_s", [0.06, 1])
@@ -164,7 +167,7 @@ def test_esc_counts_where_it_is_read_so_late_that_text_stands_behind_it(late_s: 
     keyboard.parser.feed("\x1b")
     # The program was busy, and has not been told that nothing followed.
     keyboard.now_s += late_s
-    assert keyboard.send("yes") == ["ESC", "y", "e", "s"]
+    assert keyboard.send("ye") == ["ESC", "y", "e"]
 
 
 def test_a_sequence_is_whole_though_its_rest_is_read_late() -> None:
@@ -204,14 +207,14 @@ def test_ctrl_d_that_was_typed_before_raw_mode_is_ctrl_d() -> None:
 @pytest.mark.parametrize(
     ("typed", "pressed"),
     [
-        ("hi\n", ["h", "i", "c-m"]),
+        ("hi\n", ["hi", "c-m"]),
         ("hi", ["h", "i"]),
-        ("hi\n\x1b[O", ["h", "i", "c-m"]),
+        ("hi\n\x1b[O", ["hi", "c-m"]),
         ("hi\x1b[O", ["h", "i"]),
-        ("a\nb\x1b[O", ["a", "c-j", "b"]),
+        ("a\nb\x1b[O", ["a\nb"]),
         ("\n", ["c-j"]),
-        ("a\nb\n", ["a", "c-j", "b", "c-j"]),
-        ("a\nb", ["a", "c-j", "b"]),
+        ("a\nb\n", ["a\nb\n"]),
+        ("a\nb", ["a\nb"]),
     ],
 )
 def test_only_a_single_line_that_was_typed_before_raw_mode_ends_in_enter(
@@ -230,3 +233,112 @@ def test_the_background_is_read_however_its_report_comes(cut: int, end: str) -> 
     report = f"\x1b]11;rgb:1e1e/2e2e/3e3e{end}"
     assert keyboard.send(f"a{report[:cut]}", f"{report[cut:]}b") == ["a", "b"]
     assert keyboard.backgrounds == ["rgb:1e1e/2e2e/3e3e"]
+
+
+BURSTS = [
+    "name\tage\tcity",
+    "name\tage\tcity\r",
+    "def f():\r\treturn 1\r\rdone",
+    "all:\r\tgcc -o x x.c\r\t./x\r",
+    "/mo\tx",
+    "\tindented line",
+    "\rx",
+    "first\r\nsecond\r\n",
+    "one\ntwo\n",
+    "!rm -rf build\r!make\r",
+    "/quit\r/new\r",
+    "see @main\tand @test\t",
+    "\u4f60\u597d\r\u4f60\u597d\r",
+    "y\ry\ry\r",
+    "x" * 3000 + "\r" + "y" * 3000 + "\r",
+]
+
+
+def as_text(burst: str) -> str:
+    return burst.replace("\r\n", "\n").replace("\r", "\n")
+
+
+@pytest.mark.parametrize("burst", [*BURSTS, "a\x04b\x07c\x12d\x14e\x1af\x0fg\x02h"])
+def test_a_burst_is_text_whatever_is_in_it(burst: str) -> None:
+    assert "".join(Keyboard().send(burst)) == as_text(burst)
+
+
+@pytest.mark.parametrize("size", [4, 16, 17, 64, 1000, 4096])
+@pytest.mark.parametrize("burst", BURSTS)
+def test_a_burst_is_text_in_whatever_pieces_it_comes(burst: str, size: int) -> None:
+    whole = "\tsome text before\r" + burst
+    keyboard = Keyboard()
+    for place in range(0, len(whole), size):
+        keyboard.parser.feed(whole[place : place + size])
+        keyboard.now_s += 0.05
+        keyboard.parser.flush()
+    assert "".join(keyboard.send()) == as_text(whole)
+
+
+def test_characters_that_come_one_by_one_without_a_pause_are_a_burst() -> None:
+    keyboard = Keyboard()
+    for character in "one\ttwo\rthree\r":
+        keyboard.parser.feed(character)
+        keyboard.now_s += 0.001
+    assert "".join(keyboard.send()) == "one\ttwo\nthree\n"
+
+
+@pytest.mark.parametrize("pause_s", [0.01, 0.03, 0.1])
+def test_what_a_person_types_quickly_is_keys(pause_s: float) -> None:
+    keyboard = Keyboard()
+    for character in "one @two\tthree\r":
+        keyboard.parser.feed(character)
+        keyboard.now_s += pause_s
+    assert keyboard.send() == [*"one @two", "c-i", *"three", "c-m"]
+
+
+@pytest.mark.parametrize("reads", [["hello\r"], ["hel", "lo\r"], ["hello", "\r"], ["!ls -l", "\r"]])
+def test_one_enter_at_the_end_of_one_line_is_pressed_when_nothing_follows(reads: list[str]) -> None:
+    keyboard = Keyboard()
+    for read in reads:
+        keyboard.parser.feed(read)
+    keyboard.parser.flush()
+    line = "".join(reads).removesuffix("\r")
+    assert "".join(keyboard.pressed) == line
+    assert "".join(keyboard.send()) == f"{line}c-m"
+
+
+def test_the_enter_at_the_end_of_a_line_is_pressed_before_a_key_and_not_before_ctrl_c() -> None:
+    assert Keyboard().send("hello\r\x1b[A") == ["hello", "c-m", "up"]
+    assert Keyboard().send("hello\r\x1b") == ["hello", "c-m", "ESC"]
+    assert Keyboard().send("hello\r\x03") == ["hello", "\n", "c-c"]
+    # A report is no key.
+    assert Keyboard().send("hello\r\x1b[I", "more") == ["hello", "\nmore"]
+
+
+def test_keys_without_text_are_no_burst() -> None:
+    assert Keyboard().send("\t\t\t") == ["c-i"] * 3
+    assert Keyboard().send("\r\r\r\r") == ["c-m"] * 4
+    assert Keyboard().send("abc\x7f\x7fd") == ["abc", "c-h", "c-h", "d"]
+    assert Keyboard().send("\x15hello\r") == ["c-u", "hello", "c-m"]
+
+
+def test_a_key_that_comes_alone_behind_a_burst_is_pressed() -> None:
+    keyboard = Keyboard()
+    for read in ("one @two", "\t"):
+        keyboard.parser.feed(read)
+    assert keyboard.send() == ["one @two", "c-i"]
+    assert Keyboard().send("hello\x07") == ["hello", "c-g"]
+    assert Keyboard().send("hello", "\x07", "\x0f") == ["hello", "c-g", "c-o"]
+    keyboard.parser.feed("name")
+    keyboard.parser.feed("\t")
+    assert keyboard.send("age") == ["name", "\tage"]
+    assert Keyboard().send("name\t") == ["name\t"]
+
+
+def test_letters_are_keys_where_letters_are_commands() -> None:
+    keyboard = Keyboard()
+    keyboard.parser.reads_commands = lambda: True
+    assert keyboard.send("0dw", "\r") == ["0", "d", "w", "c-m"]
+    assert keyboard.send("dw\tx\r") == ["dw\tx\n"]
+
+
+def test_there_are_no_bursts_where_the_user_wants_none() -> None:
+    keyboard = Keyboard()
+    keyboard.parser.finds_bursts = False
+    assert keyboard.send("one\ttwo\r") == [*"one", "c-i", *"two", "c-m"]

@@ -47,6 +47,8 @@ def test_a_prompt_is_sent_by_its_own_key_and_enter_begins_a_line(
         program.wait_for(IDLE)
         program.type("one\rtwo")
         _draft(program, "one\n  two")
+        # Right behind it, the keys would be a part of it.
+        program.read_for(0.3)
         program.type(pressed)
         program.wait_for("Understood.")
     assert server.requests[-1].input[-1]["content"][0]["text"] == "one\ntwo"

@@ -45,8 +45,7 @@ def test_it_is_said_that_nothing_was_found_and_enter_sends_all_the_same(start: S
         program.type("/zzz")
         program.wait_for("nothing found")
         program.press("enter")
-        program.wait_for("no command /zzz")
-        program.press("c-c")
+        program.wait_for("no command /zzz. (Up brings it back)")
         program.wait_for("Ask codex-py")
         assert "nothing found" not in program.text
         program.type("it costs $5")
@@ -57,6 +56,84 @@ def test_it_is_said_that_nothing_was_found_and_enter_sends_all_the_same(start: S
         program.press("enter")
         program.wait_for("Hello you.")
         assert "nothing found" not in program.text
+
+
+@pytest.mark.parametrize(
+    "text", ["see @Zzzq", "@Zzzq", "/zzzq", "$zzzq", "do $zzzq", '("@zzzq', "one\n@zzzq"]
+)
+def test_tab_sends_no_name_that_is_not_found(start: Start, text: str) -> None:
+    pause = Pause()
+    with ScriptedServer([ANSWER, [ev_created(), pause, *ANSWER]]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type(text)
+        program.settle(0.4)
+        program.press("tab")
+        program.settle(0.4)
+        assert server.requests == []
+        program.press("esc", "tab")
+        program.settle(0.4)
+        assert server.requests == []
+        program.press("c-c")
+        program.wait_for("Ask codex-py")
+        program.type("Begin.")
+        program.settle(0.2)
+        # Where no name is written it sends, as in Codex.
+        program.press("tab")
+        program.wait_for("Hello you.")
+        program.wait_until(lambda: program.title == "work")
+        program.type("Again.\r")
+        program.wait_for("Working")
+        program.type(text)
+        program.settle(0.4)
+        program.press("tab")
+        program.settle(0.4)
+        assert f"\u203a {text.splitlines()[0]}" in program.lines
+        pause.until.set()
+        program.wait_until(lambda: program.title == "work")
+        assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("word", ["quit", "exit", "Exit", ":q", ":wq"])
+def test_a_word_that_leaves_other_programs_leaves(start: Start, word: str) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type(f"{word}\r")
+        assert program.wait() == 0
+        assert server.requests == []
+
+
+def test_a_word_that_leaves_ends_no_work(start: Start) -> None:
+    pause = Pause()
+    with ScriptedServer([[ev_created(), pause, *ANSWER], ANSWER]) as server:
+        program = start(server, "Begin.")
+        program.wait_for("Working")
+        program.type("exit\r")
+        program.wait_for("the agent works: /quit leaves all the same")
+        program.wait_for("\u203a exit")
+        pause.until.set()
+        program.wait_for("Hello you.")
+        program.wait_until(lambda: program.title == "work")
+        # Part of a sentence it is none.
+        program.type(" now\r")
+        program.wait_until(lambda: len(server.requests) == 2)
+
+
+def test_what_is_typed_after_an_unknown_command_is_no_part_of_it(start: Start) -> None:
+    with ScriptedServer([ANSWER]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type("/qiut\r")
+        program.wait_for("no command /qiut. Did you mean /quit? (Up brings it back)")
+        program.press("up")
+        program.wait_for("\u203a /qiut")
+        program.press("c-c")
+        program.type("/foo\r")
+        program.wait_for("no command /foo.")
+        program.type("hello\r")
+        program.wait_for("Hello you.")
+        assert server.requests[-1].body["input"][-1]["content"][0]["text"] == "hello"
 
 
 @pytest.mark.parametrize("columns", [60, 80, 140])

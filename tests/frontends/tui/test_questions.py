@@ -281,3 +281,33 @@ def test_a_list_fits_shows_what_is_cut_and_goes_round(start: Start, size: tuple[
         assert any(line.startswith("  Ask") and line.endswith("\u2026") for line in program.lines)
         program.press("down")
         program.wait_until(lambda: any(line.startswith("> Ask") for line in program.lines))
+
+
+@pytest.mark.parametrize(
+    "keys", [["down"], ["c-n"], ["pagedown"], ["end"], ["home"], ["down"] * 5, ["c-n", "pagedown"]]
+)
+def test_no_key_leads_from_no_around_to_yes(
+    start: Start, place: Workplace, keys: list[str]
+) -> None:
+    with ScriptedServer([asks("touch made")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for(QUESTION)
+        program.wait_for("> 4. No, and stop here")
+        program.press(*keys)
+        program.settle()
+        program.wait_for("> 4. No, and stop here")
+        program.press("enter")
+        program.wait_for("Conversation interrupted")
+        assert not (place.cwd / "made").exists()
+
+
+@pytest.mark.parametrize("keys", [["up"], ["c-p"], ["up"] * 9])
+def test_no_key_leads_from_yes_around_to_no(start: Start, keys: list[str]) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server, trusted=False)
+        program.wait_for("Do you trust what is in")
+        program.wait_for("> 2. No")
+        program.press(*keys)
+        program.wait_for("> 1. Yes")
+        program.press("down", "down", "down")
+        program.wait_for("> 2. No")

@@ -31,7 +31,13 @@ from codex_py.frontends.tui.theme import (
         ({"TERM": "x", "LANG": "C.UTF-8", "NO_COLOR": "1"}, Theme(color=False)),
         ({"TERM": "x", "LANG": "C.UTF-8", "NO_COLOR": ""}, Theme()),
         ({"TERM": "dumb", "LANG": "C.UTF-8"}, Theme(color=False, dumb=True)),
-        ({"TERM": "x", "LANG": "en_US.UTF-8", "LC_ALL": "C"}, Theme(unicode=False)),
+        # Neither names a character set.
+        ({"TERM": "x", "LANG": "de_DE.ISO-8859-1", "LC_ALL": "C"}, Theme()),
+        ({"TERM": "x", "LC_CTYPE": "POSIX"}, Theme()),
+        ({"TERM": "x"}, Theme()),
+        ({"TERM": "x", "LANG": "C.UTF-8", "LC_ALL": "de_DE.ISO-8859-1"}, Theme(unicode=False)),
+        ({"TERM": "x", "LANG": "ja_JP.eucJP"}, Theme(unicode=False)),
+        ({"TERM": "x", "LANG": "de_DE@euro"}, Theme(unicode=False)),
     ],
 )
 def test_the_environment_says_what_the_terminal_can(

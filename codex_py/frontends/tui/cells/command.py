@@ -64,7 +64,8 @@ def command_cell(item: CommandExecution, theme: Theme) -> RenderableType:
     parts: list[RenderableType] = [
         Tailed(_head("You ran" if item.is_users else "Ran", item, theme), tail)
     ]
-    if printed := item.aggregated_output.strip("\n"):
+    printed = item.aggregated_output.strip("\n")
+    if printed and not (item.was_relayed and theme.folds):
         wanted = failed or item.is_users
         last, style = (_FAILED_TAIL, "text") if wanted else (_OUTPUT_TAIL, "quiet")
         head = _OUTPUT_HEAD if theme.folds else WHOLE

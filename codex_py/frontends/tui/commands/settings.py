@@ -223,7 +223,7 @@ async def _background(context: CommandContext, _: str) -> None:
 
 async def _stop(context: CommandContext, _: str) -> None:
     tools = _tools(context)
-    count = int(context.shell.stop()) + (0 if tools is None else tools.stop_commands())
+    count = context.shell.stop_all() + (0 if tools is None else tools.stop_commands())
     done = f"Stopped {count} command{'' if count == 1 else 's'}."
     context.transcript.notice(done if count else "No command is running.")
 

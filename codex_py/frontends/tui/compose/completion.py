@@ -89,6 +89,11 @@ class Completion:
         is_none = self._tells_of_none and self._closed is None and self._task is None
         return self.is_open or is_none
 
+    @property
+    def is_at_name(self) -> bool:
+        """The cursor stands behind a sign that asks for suggestions, whether there are any or not."""
+        return self._word is not None
+
     def after_search(self, work: Callable[[], None]) -> bool:
         """Do the work after the search that is under way, unless more is typed; False if there is no search."""
         if self._task is None:

@@ -9,6 +9,7 @@ from prompt_toolkit.layout.screen import Char
 from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.utils import get_cwidth
 
+from codex_py.frontends.tui.characters import escaped
 from codex_py.frontends.tui.compose.attachments import Attachments
 from codex_py.frontends.tui.first_frame import INDENT
 from codex_py.frontends.tui.fitting import Fragments, fit
@@ -23,9 +24,12 @@ _LONGEST = 4_000
 
 
 class Display(Processor):
-    def __init__(self, attachments: Attachments, placeholder: str) -> None:
+    """`unicode`: False: the terminal can show ASCII alone."""
+
+    def __init__(self, attachments: Attachments, placeholder: str, *, unicode: bool = True) -> None:
         self._attachments = attachments
         self._placeholder = placeholder
+        self._unicode = unicode
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         document, fragments = transformation_input.document, transformation_input.fragments
@@ -35,7 +39,7 @@ class Display(Processor):
             hint = fit(self._placeholder, max(1, room - 1))
             return Transformation([*fragments, ("class:quiet", hint)])
         line = document.lines[transformation_input.lineno]
-        is_special = _SPECIAL.search(line) is not None
+        is_special = _SPECIAL.search(line) is not None or not (self._unicode or line.isascii())
         if not is_special and (len(line) > _LONGEST or get_cwidth(line) <= room):
             return Transformation(fragments)
         start = document.translate_row_col_to_index(transformation_input.lineno, 0)
@@ -60,7 +64,8 @@ class Display(Processor):
             return f"{style} class:accent", label
         if character == "\t":
             return style, "    "
-        return style, printable(character) if _SPECIAL.match(character) else character
+        shown = printable(character) if _SPECIAL.match(character) else character
+        return style, shown if self._unicode else escaped(shown)
 
 
 def _between_words(units: Fragments, room: int) -> tuple[Fragments, list[int]]:

@@ -5,10 +5,14 @@ import heapq
 import os
 import re
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
+from unicodedata import normalize
 
 from codex_py.errors import CodexError
 from codex_py.filesystem.git import find_dot_git
@@ -24,6 +28,26 @@ _WALK_S: Final = 3.0
 _MAX_QUERY: Final = 64
 _PASSED_OVER: Final = frozenset({b"node_modules", b"__pycache__"})
 _OF_THE_KERNEL: Final = frozenset({b"/proc", b"/sys", b"/dev"})
+_DIACRITICS: Final = re.compile(
+    "[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f]"
+)
+
+
+class _Block(NamedTuple):
+    """Some of the names, each between two NULs."""
+
+    text: str
+    folded: str
+    """The same as letters are compared: see `_folded`."""
+    starts: Sequence[int] | None
+    """Where each name begins in `folded`; None if it begins there in `text` too."""
+    names: Sequence[str]
+
+    def name(self, start: int, end: int) -> str:
+        """The name that is at this place in `folded`."""
+        if self.starts is None:
+            return self.text[start:end]
+        return self.names[bisect_left(self.starts, start)]
 
 
 class FileIndex:
@@ -42,18 +66,22 @@ class FileIndex:
         self._use_git = use_git
         # Not the loop's own threads: their work is waited for at the end of the program.
         self._thread = ThreadPoolExecutor(1, "file names")
-        self._blocks: list[tuple[str, str]] = []
+        self._blocks: list[_Block] = []
         self._listed_at = float("-inf")
-        self._listing: asyncio.Future[list[tuple[str, str]]] | None = None
+        self._listing: asyncio.Future[list[_Block]] | None = None
         self._question = 0
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         """The best of the paths that the letters of the query are in, the best first.
 
+        Diacritics may be left out. What begins with `../` is looked for in the one folder that it names.
         A question that is asked while another is answered ends that one.
         """
         self._question += 1
         question = self._question
+        query = query.removeprefix("./")
+        if query.startswith("../"):
+            return await asyncio.to_thread(_beside, self._cwd, query, limit)
         if time.monotonic() - self._listed_at > _FRESH_S:
             if self._listing is None:
                 self._listing = asyncio.wrap_future(self._thread.submit(self._names))
@@ -70,14 +98,14 @@ class FileIndex:
 
         return await asyncio.to_thread(rank)
 
-    def _listed(self, listing: "asyncio.Future[list[tuple[str, str]]]") -> None:
+    def _listed(self, listing: "asyncio.Future[list[_Block]]") -> None:
         self._listing = None
         if not listing.cancelled():
             # Raises the bug that has ended it, if one did.
             self._blocks = listing.result()
             self._listed_at = time.monotonic()
 
-    def _names(self) -> list[tuple[str, str]]:
+    def _names(self) -> list[_Block]:
         return list(_blocks(self._tracked() or b"\0".join(_walked(self._cwd))))
 
     def _tracked(self) -> bytes | None:
@@ -94,19 +122,31 @@ class FileIndex:
         return done.stdout if done.returncode == 0 else None
 
 
-def _blocks(names: bytes) -> Iterator[tuple[str, str]]:
-    """The names between NULs, cut into pieces: as they are, and in small letters.
+def _blocks(names: bytes) -> Iterator[_Block]:
+    """The names between NULs, cut into pieces.
 
     They are not made into a list of strings, which would take longer than to search them.
     """
     data = b"\0" + names.strip(b"\0") + b"\0"
     start = 0
     while start < len(data) - 1:
-        # Only ASCII changes its case here, so that places are the same in both.
         end = data.find(b"\0", min(start + _BLOCK, len(data) - 1))
         part = data[start : end + 1]
-        yield part.decode(errors="replace"), part.lower().decode(errors="replace")
+        yield _block(part.decode(errors="replace"))
         start = end
+
+
+def _block(text: str) -> _Block:
+    if text.isascii():
+        return _Block(text, text.lower(), None, ())
+    folded = _folded(text)
+    starts = [match.end() for match in re.finditer("\0", folded)]
+    return _Block(text, folded, starts, text.split("\0")[1:])
+
+
+def _folded(text: str) -> str:
+    """The text in small letters and without diacritics, however its file system composes them."""
+    return _DIACRITICS.sub("", normalize("NFD", text)).lower()
 
 
 def _walked(folder: Path) -> Iterator[bytes]:
@@ -130,19 +170,35 @@ def _walked(folder: Path) -> Iterator[bytes]:
             return
 
 
+def _beside(cwd: Path, query: str, limit: int) -> list[str]:
+    """The paths of a folder that begin as the query does, folders with a slash at their end."""
+    folder, _, name = query.rpartition("/")
+    if name == "..":
+        return [f"{query}/"]
+    found: list[str] = []
+    with suppress(OSError), os.scandir(cwd / folder) as entries:
+        for entry in islice(entries, _MAX_WALKED):
+            is_hidden = entry.name.startswith(".") and not name.startswith(".")
+            if not is_hidden and _folded(entry.name).startswith(_folded(name)):
+                found.append(f"{folder}/{entry.name}{'/' if entry.is_dir() else ''}")
+    # A name that is not UTF-8 cannot be written into a prompt.
+    return sorted(path for path in found if path.isprintable())[:limit]
+
+
 def _ranked(
-    query: str, limit: int, blocks: Sequence[tuple[str, str]], is_stale: Callable[[], bool]
+    query: str, limit: int, blocks: Sequence[_Block], is_stale: Callable[[], bool]
 ) -> list[str]:
     best: dict[str, None] = {}
-    for pattern in _patterns(query.lower()[:_MAX_QUERY]):
+    for pattern in _patterns(_folded(query)[:_MAX_QUERY]):
         found: list[tuple[int, str]] = []
-        for text, lowered in blocks:
+        for block in blocks:
             if is_stale():
                 return []
-            spans = (match.span(1) for match in pattern.finditer(lowered))
+            paths = (block.name(*match.span(1)) for match in pattern.finditer(block.folded))
             # A name that is not UTF-8 cannot be written into a prompt.
-            paths = (path for start, end in spans if "\ufffd" not in (path := text[start:end]))
-            found += heapq.nsmallest(limit, ((len(path), path) for path in paths))
+            found += heapq.nsmallest(
+                limit, ((len(path), path) for path in paths if "\ufffd" not in path)
+            )
             # Lets go of the interpreter, for long enough that the thread which waits for it wakes up: a
             # key that was pressed should not wait. No time at all gives it back to whoever had it.
             time.sleep(_BREATH_S)

@@ -56,6 +56,45 @@ def test_names_may_hold_anything(tmp_path: Path) -> None:
     ]
 
 
+def test_diacritics_may_be_left_out_and_written_in_any_form(tmp_path: Path) -> None:
+    composed, decomposed = "sub/Sp\u00e9cifications \u00e9.md", "sub/Re\u0301sume\u0301.md"
+    make(
+        tmp_path,
+        composed,
+        decomposed,
+        "\u00c5ngstr\u00f6m.txt",
+        "plain.md",
+        "\u30c7\u30fc\u30bf.csv",
+    )
+    queries = ("Spe", "sp\u00e9", "spe\u0301cif", "resume", "r\u00e9sum\u00e9", "angstrom", "plain")
+    assert search(tmp_path, *queries, "\u30c6\u3099", "\u30c7\u30fc") == [
+        *([[composed]] * 3),
+        *([[decomposed]] * 2),
+        ["\u00c5ngstr\u00f6m.txt"],
+        ["plain.md"],
+        *([["\u30c7\u30fc\u30bf.csv"]] * 2),
+    ]
+
+
+def test_a_path_may_begin_with_this_folder_or_the_one_above(tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    make(
+        tmp_path, "here/src/main.py", "here/maine.txt", "other/main.rs", "Mainz\u00e9.md", ".hidden"
+    )
+    assert search(
+        here, "./main", "./src/ma", "../mai", "../ma", "../", "../..", "../other/m", "../no/x"
+    ) == [
+        ["maine.txt", "src/main.py"],
+        ["src/main.py"],
+        ["../Mainz\u00e9.md"],
+        ["../Mainz\u00e9.md"],
+        ["../Mainz\u00e9.md", "../here/", "../other/"],
+        ["../../"],
+        ["../other/main.rs"],
+        [],
+    ]
+
+
 def test_a_question_that_is_overtaken_ends(tmp_path: Path) -> None:
     make(tmp_path, "a.py", "b.py")
 

@@ -1,0 +1,81 @@
+"""Decides what characters are that come all at once: a text, whatever is in it, and no keys.
+
+Where a terminal does not mark what is pasted (the Linux console, GNU screen, `tmux paste-buffer`, a serial line), it
+sends it as if it were typed. A Tab or an Enter in it must do nothing.
+"""
+
+import re
+from typing import Final
+
+BURST_S: Final = 0.12
+"""What comes within this time after a burst belongs to it. As in Codex."""
+_LEAST: Final = 3
+"""Characters. Fewer at once may be keys that were pressed while the program was busy."""
+_AT_ONCE_S: Final = 0.008
+"""Nobody types two characters within this time. As in Codex."""
+_BREAK: Final = re.compile(r"[\t\r\n]")
+_MAY_BE_KEY: Final = re.compile(r"[^\t\r\n]*\r|\t")
+
+
+class Bursts:
+    """One Enter at the end of a burst of one line, or a Tab that comes alone, is held: it is the key if nothing
+    follows, for people and programs type ahead like that.
+
+    Attributes:
+        is_open: what comes next belongs to the burst.
+        held: a character at the end of the burst that is neither text nor a key yet; else empty.
+    """
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.held = ""
+        self._is_one_line = True
+        """Neither an Enter nor a Tab has come in this burst."""
+        self._ends_in_return = False
+        self._at_once = ""
+        """The last characters, between which there was no time."""
+
+    def text_of(self, typed: str, apart_s: float) -> str | None:
+        """The text that characters of one read are, with line feeds; None if they are keys.
+
+        Args:
+            apart_s: the time since the read before.
+        """
+        if apart_s > _AT_ONCE_S:
+            self._at_once = ""
+        self._at_once = (self._at_once + typed)[-_LEAST:]
+        if not self.is_open and not self._begins(typed):
+            return None
+        if not self.is_open:
+            self.is_open = self._is_one_line = True
+            self._ends_in_return = False
+        if self.held:
+            typed = self.held + typed
+            self.held = ""
+        elif self._ends_in_return:
+            # The other half of a line's end comes in this read.
+            typed = typed.removeprefix("\n")
+        self._ends_in_return = typed.endswith("\r")
+        if self._is_one_line and _MAY_BE_KEY.fullmatch(typed):
+            self.held = typed[-1]
+            return typed[:-1]
+        text = typed.replace("\r\n", "\n").replace("\r", "\n")
+        self._is_one_line = self._is_one_line and not _BREAK.search(text)
+        return text
+
+    def end(self) -> str:
+        """Let what comes next be keys again. Returns what was held, which is to be pressed."""
+        held, self.held = self.held, ""
+        self.is_open = False
+        self._at_once = ""
+        return held
+
+    def _begins(self, typed: str) -> bool:
+        found = _BREAK.search(typed)
+        if found is not None and _has_text(typed[found.end() :]):
+            return True
+        return len(self._at_once) >= _LEAST and _has_text(self._at_once + typed)
+
+
+def _has_text(characters: str) -> bool:
+    return any(map(str.isprintable, characters))

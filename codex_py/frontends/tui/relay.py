@@ -1,0 +1,149 @@
+"""Passes keys to a command of the user's, and what it prints to the terminal, as it is."""
+
+import asyncio
+import os
+import re
+import termios
+import tty
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from codex_py.frontends.tui.output import TerminalWriter
+from codex_py.process.foreground import ForegroundCommand
+from codex_py.streams.plain_text import command_output
+
+_MOST_WAITING: Final = 64 * 1024
+"""Bytes that the terminal has not taken. A command that prints more waits."""
+_LOOK_S: Final = 0.01
+_KEYS: Final = 4096
+_LONGEST_SEQUENCE: Final = 64
+
+_MODE: Final = re.compile(
+    rb"\x1b(?:\[\?([0-9;]{1,40})([hl])|\[([><])[0-9]*u|\[[0-9;]{0,20}(r)|([=>]))"
+)
+_UNFINISHED: Final = re.compile(rb"\x1b(?:\[[?<>0-9;]*)?\Z")
+_FIRST_ON: Final = frozenset({b"7", b"25"})
+"""Modes that are on in every terminal: rows go on in the next one, and the cursor is shown."""
+_COVERED: Final = re.compile(
+    r"\x1b\[\?(?:47|1047|1049)h.*?(?:\x1b\[\?(?:47|1047|1049)l|\Z)", re.DOTALL
+)
+_NOT_KEPT: Final = "[what was shown over the whole screen is not kept]\n"
+
+
+class Modes:
+    """Follows the modes of a terminal that a program sets, so that they can be taken back."""
+
+    def __init__(self) -> None:
+        self._changed: dict[bytes, bool] = {}
+        """By their numbers: those that are not as they were, and whether they are on."""
+        self._keyboards = 0
+        """States of the kitty keyboard protocol."""
+        self._has_keypad = self._has_margins = False
+        self._unfinished = b""
+
+    def follow(self, data: bytes) -> None:
+        data = self._unfinished + data
+        for numbers, letter, keyboard, margins, keypad in _MODE.findall(data):
+            for number in filter(None, numbers.split(b";")):
+                self._set(number, is_on=letter == b"h")
+            if keyboard:
+                self._keyboards = max(0, self._keyboards + (1 if keyboard == b">" else -1))
+            self._has_margins = self._has_margins or bool(margins)
+            if keypad:
+                self._has_keypad = keypad == b"="
+        rest = _UNFINISHED.search(data[-_LONGEST_SEQUENCE:])
+        self._unfinished = rest[0] if rest else b""
+
+    def taken_back(self) -> bytes:
+        """The sequences after which the terminal is as it was, but for what was printed."""
+        parts: list[bytes] = []
+        if self._keyboards:
+            parts.append(b"\x1b[<%du" % self._keyboards)
+        if self._has_margins:
+            # It moves the cursor.
+            parts.append(b"\x1b7\x1b[r\x1b8")
+        for number, is_on in self._changed.items():
+            parts.append(b"\x1b[?%b%b" % (number, b"l" if is_on else b"h"))
+        return b"".join((*parts, b"\x1b>" * self._has_keypad, b"\x1b[0m"))
+
+    def _set(self, number: bytes, *, is_on: bool) -> None:
+        if is_on is (number in _FIRST_ON):
+            self._changed.pop(number, None)
+        else:
+            self._changed[number] = is_on
+
+
+@contextmanager
+def raw_terminal(
+    fd: int, keys: Callable[[bytes], None], lost: Callable[[], object]
+) -> Generator[None]:
+    """Read every key of a terminal, as bytes, in the running loop. `lost` is called if it is gone."""
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        data = b""
+        with suppress(OSError):
+            data = os.read(fd, _KEYS)
+        if data:
+            keys(data)
+        else:
+            loop.remove_reader(fd)
+            lost()
+
+    modes = None
+    with suppress(termios.error):
+        modes = termios.tcgetattr(fd)
+        tty.setraw(fd, termios.TCSANOW)
+    loop.add_reader(fd, read)
+    try:
+        yield
+    finally:
+        loop.remove_reader(fd)
+        if modes is not None:
+            with suppress(termios.error):
+                termios.tcsetattr(fd, termios.TCSANOW, modes)
+
+
+class Relay:
+    """What a command prints goes to the terminal; the command waits while that takes nothing."""
+
+    def __init__(self, writer: TerminalWriter) -> None:
+        self.command: ForegroundCommand | None = None
+        self._writer = writer
+        self._modes = Modes()
+        self._is_waiting = False
+
+    def print(self, data: bytes) -> None:
+        self._modes.follow(data)
+        self._writer.send(data)
+        if not self._is_waiting and self._writer.backlog > _MOST_WAITING and self.command:
+            self._is_waiting = True
+            self.command.process.leave_output()
+            self._look()
+
+    def type(self, data: bytes) -> None:
+        # What a command that reads nothing has no room for is lost, as in any terminal.
+        with suppress(BufferError):
+            if self.command is not None:
+                self.command.process.write(data)
+
+    def end(self) -> None:
+        """Take back the modes that the command has set, and end its last row."""
+        printed = "" if self.command is None else self.command.output
+        last_row = command_output(_COVERED.sub("", printed)).rpartition("\n")[2]
+        self._writer.send(self._modes.taken_back() + (b"\r\n" if last_row else b""))
+
+    def _look(self) -> None:
+        if self._writer.backlog > _MOST_WAITING // 2:
+            asyncio.get_running_loop().call_later(_LOOK_S, self._look)
+        elif self.command is not None:
+            self._is_waiting = False
+            self.command.process.read_output()
+
+
+def kept_output(printed: str) -> str:
+    """What a terminal has shown, as text: without what programs showed over the whole screen."""
+    kept, count = _COVERED.subn("", printed)
+    kept = kept.replace("\r\n", "\n")
+    return f"{kept}{_NOT_KEPT}" if count else kept
