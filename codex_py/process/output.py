@@ -68,15 +68,17 @@ class HeadTailBuffer:
         return data
 
     def text(self) -> str:
-        """The kept output, with U+FFFD for what is not UTF-8, and a line with the number of omitted bytes."""
+        """The kept output, with U+FFFD for what is not UTF-8, and a line like `OMITTED` for the rest."""
         if not self.omitted_bytes:
             return (self._head + self._tail).decode(errors="replace")
         head = self._head[: len(self._head) - _incomplete_suffix(self._head)]
         tail = self._tail[-self._half :]
         tail[:_MAX_CUT] = tail[:_MAX_CUT].lstrip(_CONTINUATIONS)
         omitted = self.total_bytes - len(head) - len(tail)
+        lines = self.newlines - head.count(10) - tail.count(10)
+        counted = f" ({lines} lines)" if lines else ""
         return (
-            f"{head.decode(errors='replace')}\n... {omitted} bytes omitted ...\n"
+            f"{head.decode(errors='replace')}\n... {omitted} bytes{counted} omitted ...\n"
             f"{tail.decode(errors='replace')}"
         )
 

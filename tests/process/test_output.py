@@ -10,6 +10,18 @@ def _buffer(*chunks: bytes, limit: int = 8) -> HeadTailBuffer:
     return buffer
 
 
+def test_the_lines_that_are_left_out_are_counted() -> None:
+    printed = "".join(f"{n}\n" for n in range(1, 200_001)).encode()
+    buffer = HeadTailBuffer()
+    buffer.append(printed)
+    head, mark, tail = buffer.text().partition("\n... ")
+    count = int(tail.partition(" bytes (")[2].partition(" ")[0])
+    rest = tail.partition(" omitted ...\n")[2]
+    assert mark
+    assert head.count("\n") + count + rest.count("\n") == 200_000
+    assert "(" not in _buffer(b"abcdefghijklmnop").text()
+
+
 def test_output_within_the_limit_is_kept_whole() -> None:
     buffer = _buffer(b"ab", b"cdef", b"gh")
     assert (buffer.text(), buffer.total_bytes, buffer.omitted_bytes) == ("abcdefgh", 8, 0)

@@ -6,7 +6,7 @@ strikethrough.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, zip_longest
 from typing import Any
 
@@ -34,8 +34,11 @@ _BETWEEN = 3
 """Columns between two of a table."""
 _BOX = Box("    \n    \n ── \n    \n ── \n    \n    \n    \n")
 _SAFE_LINK = re.compile(r"(?:https?://|mailto:)[!-~]{1,2000}")
-_TASK = re.compile(r"\[([ xX])\] ")
 _WIDE = "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60"
+_ADDRESS = re.compile(r"\bhttps?://[!-\[\]-~]*[#-&*+/-9=@-Z^-z|~-]")
+"""Without a mark behind it that ends the sentence, or a bracket."""
+_WORD = re.compile("[!-~]{8,}")
+_TASK = re.compile(r"\[([ xX])\] ")
 _UNITS = re.compile(f"[{_WIDE}] *|[^ {_WIDE}]+ *| +")
 """A wide character, or a word."""
 _LONGEST_JOINED = 2_000
@@ -70,7 +73,7 @@ class _Reader:
     def _block(self, node: SyntaxTreeNode) -> RenderableType:
         match node.type:
             case "paragraph":
-                return self._text(node)
+                return _Paragraph(self._text(node))
             case "heading":
                 text = self._text(node)
                 if not self._has_styles:
@@ -143,6 +146,7 @@ class _Reader:
                     self._target(str(node.attrs.get("src", "")), start, text)
                 case _:
                     text.append(node.content)
+                    _link_addresses(text, start)
 
     def _target(self, target: str, start: int, text: Text) -> None:
         """A terminal must not show one address and lead to another."""
@@ -235,6 +239,53 @@ class _Prose(Text):
                 # A word may be longer than a row.
                 lines.extend(Text.wrap(part, console, width, **how))
         return lines
+
+
+class _Paragraph:
+    """Prose in which an address or a path that is longer than a row stays whole: the terminal wraps it, to the
+    margin."""
+
+    def __init__(self, text: Text) -> None:
+        self._text = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width, whole = options.max_width, max(options.size.width, options.max_width)
+        text, start = self._text, 0
+        for match in _WORD.finditer(text.plain):
+            # What prints line by line wraps nothing by itself.
+            is_long = options.is_terminal and width < len(match[0]) <= _LONGEST_JOINED
+            # An address, or a path.
+            if not (is_long and "/" in match[0]):
+                continue
+            yield from _prose(text[start : match.start()])
+            yield from self._joined(console, text[match.start() : match.end()], width, whole)
+            start = match.end()
+        yield from _prose(text[start:] if start else text)
+
+    def _joined(self, console: Console, word: Text, first: int, other: int) -> Iterable[Segment]:
+        head = chop_cells(word.plain, first)[0]
+        rows = [head, *chop_cells(word.plain[len(head) :], other)]
+        for n, row in enumerate(word.divide(list(accumulate(map(len, rows[:-1]))))):
+            yield from row.render(console)
+            if n + 1 < len(rows):
+                yield JOINS
+            yield Segment.line()
+
+
+def _prose(text: Text) -> RenderResult:
+    """A part of a paragraph, without the blanks and the end of the line around it."""
+    plain_text = text.plain
+    first = len(plain_text) - len(plain_text.lstrip())
+    part = text[first : len(plain_text.rstrip())]
+    if part:
+        yield _Prose().append_text(part)
+
+
+def _link_addresses(text: Text, start: int) -> None:
+    """Have each address that stands in a text, from this place on, lead to itself."""
+    for match in _ADDRESS.finditer(text.plain, start):
+        if _SAFE_LINK.fullmatch(match[0]):
+            text.stylize(Style(link=match[0]), match.start(), match.end())
 
 
 def _room(text: str) -> int:

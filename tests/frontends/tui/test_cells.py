@@ -7,7 +7,9 @@ import pytest
 
 from codex_py.frontends.tui.cells.command import script_of
 from codex_py.frontends.tui.cells.item import user_cell
+from codex_py.frontends.tui.cells.layout import WHOLE, output
 from codex_py.frontends.tui.theme import Theme
+from codex_py.process.output import HeadTailBuffer
 from codex_py.protocol.event_items import (
     Change,
     CommandExecution,
@@ -411,3 +413,24 @@ def test_what_is_done_with_a_goal_is_told_in_words() -> None:
         "  \u2514 there is an unfinished goal",
         "\u2022 The goal is now complete",
     ]
+
+
+def test_the_fold_counts_what_was_not_kept() -> None:
+    buffer = HeadTailBuffer()
+    buffer.append("".join(f"{n}\n" for n in range(1, 200_001)).encode())
+    rows = output(buffer.text(), head=2, tail=3).plain.split("\n")
+    mark = rows.pop(2)
+    assert rows == ["1", "2", "199998", "199999", "200000"]
+    lost = 200_000 - sum(line.isdigit() for line in buffer.text().split("\n"))
+    hidden, _, of_them = mark.partition(" lines, ")
+    assert hidden == "… +199995"
+    # The two lines that were cut may be in either number.
+    assert abs(int(of_them.split()[0]) - lost) <= 2
+    whole = output(buffer.text(), head=WHOLE, tail=3).plain
+    assert " were not kept" in whole
+
+
+def test_a_fold_of_what_is_kept_whole_says_nothing_of_it() -> None:
+    for count in (100, 20_000, 30_000, 200_001):
+        mark = output("xy\n" * count, head=2, tail=3).plain.split("\n")[2]
+        assert mark == f"… +{count - 5} lines (Ctrl-T)"

@@ -144,3 +144,59 @@ def test_no_blank_of_a_long_line_of_code_is_lost_where_the_terminal_wraps_it(the
         screen = pyte.Screen(width, 10)
         pyte.Stream(screen).feed(shown.text.replace("\n", "\r\n"))
         assert code in "".join(screen.display)
+
+
+ADDRESS = "https://example.com/docs/" + "a-long-way/" * 12 + "?q=1&r=%20#end"
+PATH = "/srv/" + "folder_of_some_name/" * 9 + "file.py"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize("whole", [ADDRESS, PATH, PATH.removeprefix("/")])
+@pytest.mark.parametrize(
+    "around",
+    [
+        "{}",
+        "See {}.",
+        "- in a list {} and on",
+        "1. one\n   - two {}",
+        "> {}",
+        "`{}` is code",
+        "**{}**, so",
+    ],
+)
+def test_an_address_or_a_path_is_copied_whole(around: str, whole: str, width: int) -> None:
+    shown = Shown(width, Theme())
+    shown.answer(around.format(whole))
+    # The terminal alone breaks it, which does not count when it is copied.
+    assert whole in re.sub(r"\x1b\[[0-9;]*m", "", shown.text)
+    screen = pyte.Screen(width, 20)
+    pyte.Stream(screen).feed(shown.text.replace("\n", "\r\n"))
+    assert whole in "".join(screen.display)
+    assert all(row.strip() for row in "\n".join(screen.display).strip().split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("said", "linked"),
+    [
+        ("See https://a.example/b?c=d#e.", ["https://a.example/b?c=d#e"]),
+        (
+            "(http://a.example/x_y) or, https://b.example!",
+            ["http://a.example/x_y", "https://b.example"],
+        ),
+        ("javascript:alert(1) file:///etc/passwd data:x ftp://a", []),
+        (
+            "https://a.example/\u202e\x1b]8;;https://evil.example\x1b\\\\x",
+            ["https://a.example/", "https://evil.example"],
+        ),
+        ("[https://good.example](https://evil.example/)", ["https://evil.example/"] * 2),
+        ("https://\u0430.example is not what it looks like", []),
+    ],
+)
+def test_an_address_leads_to_what_it_shows(said: str, linked: list[str]) -> None:
+    shown = Shown(80, Theme(links=True))
+    shown.answer(said)
+    found = re.findall(r"\x1b\]8;;([^\x1b]+)\x1b\\", shown.text)
+    assert found == linked
+    plain = Shown(80, Theme())
+    plain.answer(said)
+    assert "\x1b]8" not in plain.text

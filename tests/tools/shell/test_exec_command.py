@@ -141,7 +141,7 @@ def test_of_very_long_output_a_mebibyte_is_kept(tmp_path: Path) -> None:
     assert "\nOriginal token count: 1250000\n" in output.text
     assert "Total output lines: 2500000\n" in output.text
     aggregated = calls.completed()[0].aggregated_output
-    assert "\n... 3951424 bytes omitted ...\n" in aggregated
+    assert "\n... 3951424 bytes (1975712 lines) omitted ...\n" in aggregated
     assert len(aggregated) < (1 << 20) + 100
 
 

@@ -32,6 +32,8 @@ FOLD_KEY = " (Ctrl-T)"
 """What shows all of what a cell has folded."""
 _MOST_COLORS = 100
 """Changes of the colour in one line of output."""
+_OMITTED = re.compile(r"\n\.\.\. \d+ bytes \((\d+) lines\) omitted \.\.\.\n")
+"""As `HeadTailBuffer.text` says it."""
 _COLORS = re.compile("\x1b\\[[0-9;:]*m")
 
 JOINS = Segment("", None, [(ControlType.CARRIAGE_RETURN,)])
@@ -68,10 +70,13 @@ class Hanging:
         inner = options.update(width=width, height=None)
         first = Segment(self.sign, style)
         rest = Segment(self.rest, style) if self.rest else Segment(" " * len(self.sign))
-        for n, line in enumerate(console.render_lines(self.body, inner, pad=False)):
-            if line or n == 0 or self.rest:
+        is_joined = False
+        for n, line in enumerate(Segment.split_lines(console.render(self.body, inner))):
+            # A row that goes on with the line before begins where the terminal wraps.
+            if not is_joined and (line or n == 0 or self.rest):
                 yield rest if n else first
-                yield from line
+            yield from line
+            is_joined = bool(line and line[-1].control)
             yield Segment.line()
 
 
@@ -201,25 +206,38 @@ def _visible(style: Style) -> Style:
     )
 
 
+def _omitted(text: str) -> int:
+    """The lines of an output that were not kept, beyond those of this part of it."""
+    match = _OMITTED.search(text)
+    # The remark has a line of its own, and cuts another one in two.
+    return int(match[1]) - 2 if match else 0
+
+
 def _ends(text: str, head: int, tail: int, clean: Callable[[str], str]) -> list[str]:
     text = text.rstrip("\n")
-    hidden = 0
+    hidden = omitted = 0
     read = _READ_WHOLE if head >= WHOLE else _READ
     if len(text) > 2 * read:
         hidden = text.count("\n", read, len(text) - read)
+        omitted = _omitted(text[read : len(text) - read])
         lines = clean(text[:read]).split("\n")
         last = clean(text[-read:]).split("\n")
         if not hidden:
             # Two pieces of one line.
             lines[-1] += last.pop(0)
+        else:
+            # The lines that were cut at its ends are counted with the others.
+            hidden -= 1
         middle = len(lines)
         lines += last
     else:
         lines = clean(text).split("\n")
         middle = len(lines)
     if head >= WHOLE:
-        more = [f"… {hidden} lines are in the session file alone"] if hidden else []
+        lost = f", {omitted:,} were not kept" if omitted else ""
+        more = [f"… {hidden:,} lines are in the session file alone{lost}"] if hidden else []
         return [*lines[:middle], *more, *lines[middle:]]
-    hidden += len(lines) - head - tail
-    mark = f"… +{hidden} lines{FOLD_KEY}"
+    hidden += len(lines) - head - tail + omitted
+    lost = f", {omitted} of them not kept" if omitted else ""
+    mark = f"… +{hidden} lines{lost}{FOLD_KEY}"
     return [*lines[:head], mark, *lines[-tail:]] if hidden > 1 else lines
