@@ -11,7 +11,7 @@ from codex_py.errors import MalformedItem
 from codex_py.protocol import calls, event_items
 from codex_py.protocol.bugs import bug_line
 from codex_py.protocol.items import parse_item
-from codex_py.protocol.json_fields import json_object
+from codex_py.protocol.json_fields import json_object, text_field
 from codex_py.protocol.messages import EncodedItem, decode_json
 from codex_py.protocol.prompts import is_summary, message_texts, prompt_of
 from codex_py.protocol.tools import called_tool, read_coded_text
@@ -97,6 +97,8 @@ class _Transcript:
                 self._show(event_items.TurnTime(id=self._past.next_id(), duration_ms=duration_ms))
             case {"type": "turn_aborted", "reason": "interrupted"}:
                 message, id_ = event_items.INTERRUPTED, self._past.next_id()
+                if why := text_field(item, "error"):
+                    message = f"{message}: {why}"
                 self._show(event_items.ErrorItem(id=id_, message=message, code="aborted"))
             case _:
                 pass

@@ -256,10 +256,13 @@ class ThreadLog:
     def abort(self, error: CodexError | None) -> None:
         """Tell the model that this error ended its turn; None: the user did."""
         why = "The user interrupted the previous turn on purpose"
+        event = {"type": "turn_aborted", "reason": "interrupted"}
         if error is not None:
             why = f"The previous turn was stopped: {error}"
+            # Codex knows no reason that fits, and reads past this field.
+            event["error"] = str(error)
         self.item(message("user", [input_text(_ABORTED.format(why))]))
-        self._recorder.event_msg({"type": "turn_aborted", "reason": "interrupted"})
+        self._recorder.event_msg(event)
 
     def new_context(self, settings: TurnSettings, notes: Iterable[Note]) -> list[EncodedItem]:
         """The first items of a compacted history: those of a new thread, and these notes."""

@@ -34,6 +34,7 @@ from codex_py.streams.terminal import printable
 _STREAM_RETRIES: Final = 10
 """These take more than two minutes: the user can interrupt them, and networks come back."""
 _REHEARSED: Final = "A `word`:\n\n```python\nx = 1\n```\n\n| a | b |\n|---|---|\n| c | d |\n"
+_ENDED: Final = "the program was ended while it worked"
 _NONE: Final = "there is no conversation; /new begins one, /resume goes on with one"
 
 
@@ -204,6 +205,8 @@ class Conversation:
         """Interrupt the turn, and close the session. Nothing waits for one any longer."""
         self.progress.close()
         self._settled.set()
+        if self.session is not None and self._surface.leaving.was_told:
+            self.session.end(CodexError(_ENDED, code="aborted"))
         await self._close_session()
 
     async def _implement(self, plan: str, where: Begin) -> None:

@@ -421,3 +421,45 @@ def test_ctrl_l_begins_at_the_top_and_loses_nothing(start: Start, columns: int) 
         program.wait_for("Ask codex-py")
         program.wait_until(lambda: program.cursor[1] <= 2, what="the top")
         assert any("Done." in line for line in program.scrollback)
+
+
+@pytest.mark.parametrize("end", ["terminate", "hang up", "lose the terminal"])
+def test_a_draft_and_the_reason_of_the_end_are_kept(
+    start: Start, place: Workplace, end: str
+) -> None:
+    with ScriptedServer([SLEEP, [*ev_message("Understood."), ev_completed()]]) as server:
+        program = start(server, *FREE, "Begin.")
+        program.wait_for("Running sleep 417")
+        for word in ("thirty", " words", " or", " so,\n", "of a draft"):
+            program.type(word)
+            program.settle(0.05)
+        program.wait_for("of a draft")
+        if end == "lose the terminal":
+            program.hang_up()
+        else:
+            number = signal.SIGTERM if end == "terminate" else signal.SIGHUP
+            program.process.send_signal(number)
+        program.process.wait(30)
+        program = start(server, *FREE, "resume", "--last")
+        program.wait_for("Conversation interrupted: the program was ended while it worked")
+        assert "aborted by user" not in program.text
+        program.press("up")
+        program.wait_for("\u203a thirty words or so,\n  of a draft")
+        program.press("enter")
+        program.wait_for("Understood.")
+        told = str(server.requests[-1].body["input"])
+    assert "The previous turn was stopped: the program was ended while it worked." in told
+    assert "on purpose" not in told
+
+
+def test_what_the_user_interrupts_is_told_as_such(start: Start) -> None:
+    with ScriptedServer([SLEEP, [*ev_message("Understood."), ev_completed()]]) as server:
+        program = start(server, *FREE, "Begin.")
+        program.wait_for("Running sleep 417")
+        program.press("esc")
+        program.wait_for("Conversation interrupted")
+        program.wait_until(lambda: program.title == "work")
+        program.type("Go on.\r")
+        program.wait_for("Understood.")
+        told = str(server.requests[-1].body["input"])
+    assert "The user interrupted the previous turn on purpose" in told
