@@ -1,19 +1,107 @@
-"""Refuses answers that are packed: nobody asks for that, and a few KB of them unpack to gigabytes.
+"""Unpacks answers that are packed although nobody asks for that, as some gateways send them: piece by piece, so that
+whoever reads can stop long before a few KB have become gigabytes.
 
-Every HTTP client of this program, of whichever library, sends `IDENTITY`, and asks `packed` before it reads a body.
+Every HTTP client of this program, of whichever library, sends `IDENTITY`, asks `unreadable` before it reads a body, and
+reads it through an `Unpacker` if it `is_packed`.
 """
 
+import zlib
+from collections.abc import Iterator
 from typing import Final
 
 IDENTITY: Final = {"accept-encoding": "identity"}
 _SHOWN_CHARS = 80
+_PIECE_BYTES = 65_536
+_GZIP, _DEFLATE = {"gzip", "x-gzip"}, {"deflate"}
+_ANY_HEADER = zlib.MAX_WBITS | 32
+"""The data of zlib itself, or a gzip file."""
+_NO_HEADER = -zlib.MAX_WBITS
+_GZIP_MAGIC = b"\x1f\x8b"
 
 
-def packed(encoding: str | None) -> str | None:
-    """The reason not to read a body with this `content-encoding`, for the user; None if it can be read as it comes."""
-    encoding = encoding or ""
-    if {part.strip().lower() for part in encoding.split(",")} <= {"", "identity"}:
+class DamagedBody(ValueError):
+    """A packed body cannot be unpacked."""
+
+
+def is_packed(encoding: str | None) -> bool:
+    """True if a body with this `content-encoding` has to be unpacked."""
+    return bool(_codings(encoding))
+
+
+def unreadable(encoding: str | None) -> str | None:
+    """The reason why a body with this `content-encoding` cannot be read, for the user; None if it can."""
+    codings = _codings(encoding)
+    if not codings or (len(codings) == 1 and codings[0] in _GZIP | _DEFLATE):
         return None
     return (
-        f"the server packed its answer ({encoding[:_SHOWN_CHARS]!r}), which nobody asked it to do"
+        f"the server packed its answer ({(encoding or '')[:_SHOWN_CHARS]!r}), which nobody asked it to do;"
+        " gzip or deflate alone can be read"
     )
+
+
+def _codings(encoding: str | None) -> list[str]:
+    names = [part.strip().lower() for part in (encoding or "").split(",")]
+    return [name for name in names if name not in {"", "identity"}]
+
+
+class Unpacker:
+    """Unpacks one body. The start of the body says how it is packed; one that is not packed at all is left as it is."""
+
+    def __init__(self, encoding: str | None) -> None:
+        self._is_gzip = _codings(encoding)[0] in _GZIP
+        self._start = b""
+        self._stream = None
+        self._is_plain = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The content in the next bytes of the body, in pieces of at most 64 KB.
+
+        What follows the last whole gzip file is dropped. A body that is cut short has no error of its own.
+
+        Raises:
+            DamagedBody: it cannot be unpacked.
+        """
+        if self._stream is None and not self._is_plain:
+            self._start += data
+            if len(self._start) < len(_GZIP_MAGIC):
+                return
+            data, self._start = self._start, b""
+            self._begin(data)
+        if self._stream is None:
+            yield data
+            return
+        try:
+            yield from self._unpacked(data)
+        except zlib.error as error:
+            raise DamagedBody("the packed answer of the server is damaged") from error
+
+    def _begin(self, start: bytes) -> None:
+        if start.startswith(_GZIP_MAGIC) or _is_zlib(start):
+            self._stream = zlib.decompressobj(_ANY_HEADER)
+        elif self._is_gzip:
+            # A proxy may unpack a body and leave the header.
+            self._is_plain = True
+        else:
+            self._stream = zlib.decompressobj(_NO_HEADER)
+
+    def _unpacked(self, data: bytes) -> Iterator[bytes]:
+        stream = self._stream
+        assert stream is not None
+        while True:
+            piece = stream.decompress(data, _PIECE_BYTES)
+            data = stream.unconsumed_tail
+            if piece:
+                yield piece
+            if stream.eof:
+                data = stream.unused_data
+                if not data.startswith(_GZIP_MAGIC):
+                    return
+                # A gzip file may have several members.
+                stream = self._stream = zlib.decompressobj(_ANY_HEADER)
+            elif not data and len(piece) < _PIECE_BYTES:
+                return
+
+
+def _is_zlib(start: bytes) -> bool:
+    """True for the header of RFC 1950."""
+    return start[0] & 0x0F == 8 and (start[0] << 8 | start[1]) % 31 == 0

@@ -38,7 +38,7 @@ async def server_sent_events(
 
     Raises:
         StreamError: the connection broke or fell silent, or an event or the response is too large.
-        ModelError: the body is packed.
+        ModelError: the body is packed in an unknown way.
     """
     splitter = _Splitter()
     bounds = _Bounds(max_quiet_s)

@@ -16,7 +16,7 @@ import httpx
 
 from codex_py.errors import ExitCode, ModelError
 from codex_py.http.connection import Connection, os_words
-from codex_py.http.encoding import IDENTITY, packed
+from codex_py.http.encoding import IDENTITY, DamagedBody, Unpacker, is_packed, unreadable
 from codex_py.http.http1 import Head, body_of, request_head, split_head
 from codex_py.http.proxy import ProxyTransport, proxies_from
 
@@ -36,8 +36,8 @@ _Origin: TypeAlias = tuple[str, str, int]
 def http_client(
     *, environment: Mapping[str, str], transport: httpx.AsyncBaseTransport | None = None
 ) -> httpx.AsyncClient:
-    """The client that everything is sent with. It follows no redirects and unpacks nothing: to read a body that is
-    packed raises an `httpx.DecodingError`.
+    """The client that everything is sent with. It follows no redirects. A body is unpacked as it is read, in small
+    pieces; one that is packed in an unknown way raises an `httpx.DecodingError`.
 
     Raises:
         ConfigError: a proxy variable cannot be used.
@@ -55,10 +55,11 @@ def http_client(
 async def _set_aside(response: httpx.Response) -> None:
     # httpx parses it though it follows no redirect, and what is no URL raises whatever comes to hand.
     response.extensions[LOCATION] = response.headers.pop("location", "")
-    if (reason := packed(response.headers.get("content-encoding"))) is not None:
-        # The status still counts, so that only the body is refused. httpx would unpack it without a bound.
-        del response.headers["content-encoding"]
-        response.stream = _PackedBody(cast("httpx.AsyncByteStream", response.stream), reason)
+    encoding = response.headers.pop("content-encoding", "")
+    # httpx would unpack it without a bound.
+    if is_packed(encoding):
+        body = cast("httpx.AsyncByteStream", response.stream)
+        response.stream = _PackedBody(body, encoding)
 
 
 def http_transport(environment: Mapping[str, str]) -> httpx.AsyncBaseTransport:
@@ -259,15 +260,22 @@ class _ResponseStream(httpx.AsyncByteStream):
 
 
 class _PackedBody(httpx.AsyncByteStream):
-    """A body that is not read."""
+    """The content of a packed body. The status of the response counts even if the body cannot be read."""
 
-    def __init__(self, stream: httpx.AsyncByteStream, reason: str) -> None:
-        self._stream = stream
-        self._reason = reason
+    def __init__(self, body: httpx.AsyncByteStream, encoding: str) -> None:
+        self._body = body
+        self._encoding = encoding
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        raise httpx.DecodingError(self._reason)
-        yield  # pragma: no cover - makes this an iterator
+        if (reason := unreadable(self._encoding)) is not None:
+            raise httpx.DecodingError(reason)
+        unpacker = Unpacker(self._encoding)
+        try:
+            async for packed in self._body:
+                for piece in unpacker.feed(packed):
+                    yield piece
+        except DamagedBody as error:
+            raise httpx.ReadError(str(error)) from error
 
     async def aclose(self) -> None:
-        await self._stream.aclose()
+        await self._body.aclose()

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 import httpx2
 
-from codex_py.http.encoding import IDENTITY, packed
+from codex_py.http.encoding import IDENTITY, DamagedBody, Unpacker, is_packed, unreadable
 from codex_py.protocol.messages import decode_json, encode_json
 
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024
@@ -23,7 +23,7 @@ def bounded_client(
     on_response: Callable[[httpx2.Response], Awaitable[None]] | None = None,
     streams_events: bool = False,
 ) -> httpx2.AsyncClient:
-    """A client that refuses responses that are packed or have more than 32 MB.
+    """A client that refuses responses of more than 32 MB, and those that are packed in an unknown way.
 
     Args:
         on_request: gets each request before it is sent, those of an `auth` too; what it raises stops the request.
@@ -34,8 +34,12 @@ def bounded_client(
     async def bound(response: httpx2.Response) -> None:
         if on_response is not None:
             await on_response(response)
-        if (reason := packed(response.headers.get("content-encoding"))) is not None:
+        encoding = response.headers.pop("content-encoding", "")
+        if (reason := unreadable(encoding)) is not None:
             raise httpx2.DecodingError(reason)
+        if is_packed(encoding):
+            assert isinstance(response.stream, httpx2.AsyncByteStream)
+            response.stream = _UnpackedStream(response.stream, encoding)
         kind = response.headers.get("content-type", "")
         if not (streams_events and kind.startswith("text/event-stream")):
             assert isinstance(response.stream, httpx2.AsyncByteStream)
@@ -54,6 +58,23 @@ async def _check_headers(request: httpx2.Request) -> None:
         if value != value.strip() or re.search(rb"[\x00-\x08\x0a-\x1f\x7f]", value):
             # The library's own error would quote the value.
             raise httpx2.LocalProtocolError(f"the header {name.decode()!r} cannot be sent")
+
+
+class _UnpackedStream(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, encoding: str) -> None:
+        self._stream = stream
+        self._unpacker = Unpacker(encoding)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._stream:
+                for piece in self._unpacker.feed(chunk):
+                    yield piece
+        except DamagedBody as error:
+            raise httpx2.ReadError(str(error)) from error
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 class _BoundedStream(httpx2.AsyncByteStream):

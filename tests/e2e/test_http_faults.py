@@ -3,7 +3,8 @@
 import gzip
 import json
 import socket
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Mapping
 from email.utils import formatdate
 from typing import Any
 
@@ -227,7 +228,7 @@ def test_a_huge_error_is_cut(place: Workplace) -> None:
         (503, 69, "server_error"),
     ],
 )
-def test_an_answer_that_nobody_asked_to_pack_is_not_unpacked(
+def test_an_answer_that_is_packed_twice_is_not_unpacked(
     place: Workplace, status: int, code: int, name: str
 ) -> None:
     bomb = gzip.compress(gzip.compress(b"data: " + bytes(16 << 20)))
@@ -238,6 +239,27 @@ def test_an_answer_that_nobody_asked_to_pack_is_not_unpacked(
     assert outcome.error["retryable"] is (status == 503)
     assert "the server packed its answer ('gzip, gzip')" in outcome.error["message"]
     assert outcome.error["http_status"] == status
+
+
+@pytest.mark.parametrize(
+    ("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)]
+)
+def test_an_answer_that_is_packed_once_is_read(
+    place: Workplace, encoding: str, pack: Callable[[bytes], bytes]
+) -> None:
+    headers = {"content-encoding": encoding}
+    answer = Reply(body=pack(sse([*ev_message("done"), ev_completed()])), headers=headers)
+    refusal = Reply(status=400, body=pack(b'{"error": {"message": "not so"}}'), headers=headers)
+    with ScriptedServer([answer, refusal]) as server:
+        assert place.run(server).messages == ["done"]
+        says_once(place.rerun(), "not so")
+
+
+def test_a_packed_stream_that_has_no_end_is_given_up(place: Workplace) -> None:
+    bomb = gzip.compress(b"data: " + bytes(200 << 20), 1)
+    with ScriptedServer([Reply(body=bomb, headers={"content-encoding": "gzip"})]) as server:
+        outcome = place.run(server)
+    assert (outcome.code, outcome.error["code"]) == (69, "event_too_large")
 
 
 def test_an_error_body_without_an_end_is_not_waited_for(place: Workplace) -> None:

@@ -1,8 +1,9 @@
 """An MCP server at an address, which answers what a test tells it to."""
 
+import gzip
 import json
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,8 +28,8 @@ class HttpMcpServer:
     instead: bytes | None = None
     """The body of every answer that would be a message."""
     encoding: str | None = None
-    """The `content-encoding` of every answer; the body of those with a message is `packed` then."""
-    packed: bytes = b""
+    """The `content-encoding` of every answer; those with a message are packed with `pack` then."""
+    pack: Callable[[bytes], bytes] = gzip.compress
     requests: list[tuple[str, dict[str, str], str]] = field(
         default_factory=list[tuple[str, dict[str, str], str]]
     )
@@ -43,9 +44,8 @@ class HttpMcpServer:
         return self.forgetful_answer if self.forget else None
 
     def body_instead_of(self, message: bytes) -> bytes:
-        if self.encoding is not None:
-            return self.packed
-        return message if self.instead is None else self.instead
+        body = message if self.instead is None else self.instead
+        return body if self.encoding is None else self.pack(body)
 
     def sent(self, method: str) -> list[dict[str, str]]:
         """The headers of the requests of one method, HTTP's or MCP's."""

@@ -13,7 +13,7 @@ from codex_py.app.model import named_provider, provider_key
 from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.errors import ConfigError, ExitCode, ModelError
-from codex_py.http.encoding import packed
+from codex_py.http.encoding import DamagedBody, Unpacker, is_packed, unreadable
 from codex_py.model.providers import Provider
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import object_field
@@ -106,16 +106,17 @@ def listed_models(
         with closing(make(str(url.hostname), url.port, timeout=_TIMEOUT_S)) as connection:
             connection.request("GET", quote(url.path, safe="/%"), headers=headers)
             response = connection.getresponse()
+            encoding = response.getheader("content-encoding")
             status, body = response.status, _body(response)
     except (OSError, HTTPException) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise _unavailable(
             f"{provider.name} does not answer at {_at(provider)} ({reason})"
         ) from error
-    if (reason := packed(response.getheader("content-encoding"))) is not None:
+    if (reason := unreadable(encoding)) is not None:
         raise _unavailable(f"{provider.name} at {_at(provider)} cannot be read: {reason}")
     try:
-        data: Any = json.loads(body)
+        data: Any = json.loads(_unpacked(body, encoding) if is_packed(encoding) else body)
         entries = data["data"]
         if status == 200:
             return [_model(entry) for entry in entries]
@@ -135,6 +136,16 @@ def _body(response: HTTPResponse) -> bytes:
         if time.monotonic() > deadline:
             raise TimeoutError("timed out")
     return body
+
+
+def _unpacked(body: bytes, encoding: str | None) -> bytes:
+    """Raises a `ValueError` if it cannot be unpacked, or is too large."""
+    content = b""
+    for piece in Unpacker(encoding).feed(body):
+        content += piece
+        if len(content) > _MAX_BYTES:
+            raise DamagedBody("the answer is too large")
+    return content
 
 
 def _model(entry: Mapping[str, Any]) -> LocalModel:
