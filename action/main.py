@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 from trigger import refusal
 
 from codex_py.app.review.formats import command_text
+from codex_py.command_line.arguments import parse_arguments
+from codex_py.command_line.configuration import load_exec_config
 from codex_py.config.model_name import split_model
 from codex_py.errors import CodexError, UsageError
 from codex_py.model.providers import WIRES, resolve_provider
@@ -51,8 +53,7 @@ def start(environment: Mapping[str, str]) -> int:
         raise UsageError(f"the agent is not run: {reason}")
     if inputs["safety-strategy"] == "unprivileged-user" or inputs["codex-user"]:
         raise UsageError("there is no `unprivileged-user`: run the job as another user")
-    if inputs["sandbox"] == "danger-full-access" and inputs["safety-strategy"] != "unsafe":
-        raise UsageError("`sandbox: danger-full-access` needs `safety-strategy: unsafe`")
+    _require_strategy(inputs, environment)
     key = inputs.pop("openai-api-key").strip()
     provider, model = "openai", inputs["model"]
     if not key:
@@ -163,12 +164,13 @@ class Agent:
             name: value
             for name, value in environment.items()
             if name not in _NOT_FOR_THE_AGENT and not name.startswith("ACTIONS_")
-        } | {"CODEX_API_KEY": token, "CODEX_PY_PROXY_TOKEN": token}
+        }
+        self._environment[_key_variable(plan["provider"])] = token
+        # The folder of the runner may have its command files in it, and commands may write to $TMPDIR.
+        self._environment["TMPDIR"] = tempfile.mkdtemp(prefix="codex-py-", dir="/tmp")
         exempt = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
         self._environment["no_proxy"] = f"{exempt},127.0.0.1"
-        if home := plan["inputs"]["codex-home"]:
-            Path(home).mkdir(parents=True, exist_ok=True)
-            self._environment["CODEX_HOME"] = str(Path(home).absolute())
+        self._environment |= _home(plan["inputs"], environment)
 
     def run(self, command: str, *words: str) -> int:
         argv = [*_PYTHON, "-m", "codex_py", command, "--json", *self._options, *words]
@@ -231,17 +233,11 @@ def _options(plan: Mapping[str, Any]) -> list[str]:
     else:
         settings[f"model_providers.{provider}.base_url"] = address
         settings[f"model_providers.{provider}.wire_api"] = plan["wire_api"]
-        settings[f"model_providers.{provider}.env_key"] = "CODEX_PY_PROXY_TOKEN"
+        settings[f"model_providers.{provider}.env_key"] = _key_variable(provider)
         settings[f"model_providers.{provider}.key_header"] = "bearer"
     if inputs["effort"]:
         settings["model_reasoning_effort"] = inputs["effort"]
-    words = ["--skip-git-repo-check"]
-    if inputs["permission-profile"]:
-        settings["default_permissions"] = inputs["permission-profile"]
-    elif inputs["safety-strategy"] == "read-only":
-        words.append("--sandbox=read-only")
-    else:
-        words.append(f"--sandbox={inputs['sandbox'] or 'workspace-write'}")
+    words = ["--skip-git-repo-check", *_permission_words(inputs)]
     if plan["model"]:
         words.append(f"--model={plan['model']}")
     words += [f"--config={key}={json.dumps(value)}" for key, value in settings.items()]
@@ -249,8 +245,74 @@ def _options(plan: Mapping[str, Any]) -> list[str]:
         words += [f"--{name}={line.strip()}" for line in inputs[name].splitlines() if line.strip()]
     if inputs["require-change"] == "true":
         words.append("--require-change")
+    return words + _extra_words(inputs)
+
+
+def _key_variable(provider: str) -> str:
+    """The variable from which the program reads the token of the proxy. It is not in the environment of commands."""
+    return "CODEX_API_KEY" if provider == "openai" else "CODEX_PY_PROXY_TOKEN"
+
+
+def _permission_words(inputs: Mapping[str, str]) -> list[str]:
+    if inputs["permission-profile"]:
+        return [f"--config=default_permissions={json.dumps(inputs['permission-profile'])}"]
+    if inputs["safety-strategy"] == "read-only":
+        return ["--sandbox=read-only"]
+    return [f"--sandbox={inputs['sandbox'] or 'workspace-write'}"]
+
+
+def _extra_words(inputs: Mapping[str, str]) -> list[str]:
     extra = inputs["codex-args"].strip()
-    return words + (json.loads(extra) if extra.startswith("[") else shlex.split(extra))
+    return json.loads(extra) if extra.startswith("[") else shlex.split(extra)
+
+
+def _home(inputs: Mapping[str, str], environment: Mapping[str, str]) -> Mapping[str, str]:
+    """`CODEX_HOME` as the inputs have it, which is made if it is missing; nothing if they leave it out.
+
+    Raises:
+        UsageError: it is in the workspace. Whoever wrote what was checked out would configure the agent, and a
+            configuration can name programs that run without a sandbox.
+    """
+    if not inputs["codex-home"]:
+        return {}
+    workspace = Path(environment["GITHUB_WORKSPACE"]).resolve()
+    home = (workspace / inputs["codex-home"]).resolve()
+    if home.is_relative_to(workspace):
+        raise UsageError(
+            f"`codex-home`: {inputs['codex-home']!r} is in the workspace, where the checkout could"
+            " configure the agent; copy the files to a folder outside of it"
+        )
+    home.mkdir(parents=True, exist_ok=True)
+    return {"CODEX_HOME": str(home)}
+
+
+def _require_strategy(inputs: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    """Refuse inputs that give the agent more than the safety strategy says, by the permissions that come out of all.
+
+    Raises:
+        UsageError: they contradict each other, or an option is wrong.
+    """
+    strategy = inputs["safety-strategy"]
+    if strategy == "unsafe":
+        return
+    cwd = Path(environment["GITHUB_WORKSPACE"], inputs["working-directory"])
+    words = ["exec", "--skip-git-repo-check", f"--cd={cwd}"]
+    words += [*_permission_words(inputs), *_extra_words(inputs)]
+    variables = {**environment, **_home(inputs, environment)}
+    config = load_exec_config(parse_arguments(words), variables)
+    mode = config.sandbox_policy().mode
+    if strategy == "read-only" and mode != "read-only":
+        raise UsageError(
+            f"`safety-strategy: read-only` contradicts other inputs: they ask for {mode}"
+        )
+    if mode == "danger-full-access":
+        raise UsageError(
+            "`sandbox: danger-full-access`, in whatever input, needs `safety-strategy: unsafe`"
+        )
+    if config.values.get("approvals_reviewer", "user") != "user":
+        raise UsageError(
+            "a model that approves commands outside of the sandbox needs `safety-strategy: unsafe`"
+        )
 
 
 def _output(environment: Mapping[str, str], name: str, value: str) -> None:

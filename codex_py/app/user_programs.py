@@ -153,8 +153,10 @@ def _is_usable_shell(shell: str) -> bool:
 
 
 def secret_names(config: Config) -> set[str]:
-    """The variables that hold keys: for the configured providers, for MCP servers, for signatures."""
+    """The variables that hold keys: for the configured providers, for MCP servers, for signatures, and for the proxy of
+    the GitHub Action."""
     names = {"CODEX_API_KEY", "OPENAI_API_KEY", APPROVAL_KEY, "CODEX_PY_BUNDLE_KEY"}
+    names.add("CODEX_PY_PROXY_TOKEN")
     for name in (
         config.model_provider,
         *config.model_providers,

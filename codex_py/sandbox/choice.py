@@ -1,5 +1,6 @@
 """The sandbox of this machine: the first backend that works here. If none does, no command runs."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,7 @@ from codex_py.sandbox.layout import (
 from codex_py.sandbox.liveness import LivenessPipe
 from codex_py.sandbox.network.report import NetworkReport
 from codex_py.sandbox.placeholders import Placeholders
+from codex_py.sandbox.runner_files import runner_files
 
 _TRIAL_TIMEOUT_S = 10.0
 _SILENT = f"no answer within {_TRIAL_TIMEOUT_S:.0f} s"
@@ -146,7 +148,7 @@ class PlatformSandbox:
         needs_them = self._backend.name in _NEEDS_PLACEHOLDERS
         held = self._placeholders.hold(absent) if needs_them else []
         home = [] if self._home is None else [self._home]
-        own = (*own_paths(), *home, *absent, *closed)
+        own = (*own_paths(), *home, *absent, *closed, *runner_files(os.environ, roots.all))
         offline = not policy.network_access
         view = layout(roots, own, offline=offline, hidden=hidden, denied=denied)
         if lost := set(held).difference(view.protected, view.writable):

@@ -275,6 +275,27 @@ def test_effort_permission_profile_and_places_are_inputs(
     assert any((tmp_path / "own home/sessions").rglob("*.jsonl"))
 
 
+def test_a_command_has_no_token_and_cannot_write_where_the_runner_reads(
+    start: Callable[..., Job],
+) -> None:
+    script = (
+        'env | grep -c -i "proxy_token"; echo own >"$TMPDIR/x" && echo written;'
+        ' for file in "$RUNNER_TEMP"/*; do touch "$file/planted" "$file" 2>&1; done;'
+        ' echo PATH=/evil >>"$RUNNER_TEMP/planted"; find "$RUNNER_TEMP" -name planted'
+    )
+    with ScriptedServer([command(script), DONE]) as server:
+        result = start().run(workflow(server), "mend")
+        output = server.requests[1].output("c1")
+    assert (result.conclusion, messages(result)) == ("success", []), result.log
+    assert "written" in output
+    assert "\n0\n" in output
+    assert "/planted\n" not in output.replace("/planted: ", "")
+    assert "Read-only file system" in output
+
+
+_READ_ONLY = {"safety-strategy": "read-only"}
+
+
 @pytest.mark.parametrize(
     ("inputs", "code", "message"),
     [
@@ -284,6 +305,22 @@ def test_effort_permission_profile_and_places_are_inputs(
         ({"working-directory": "/etc"}, 2, "`working-directory`: '/etc' is not in the workspace"),
         ({"sandbox": "danger-full-access"}, 2, "needs `safety-strategy: unsafe`"),
         ({"codex-user": "other"}, 2, "there is no `unprivileged-user`"),
+        ({"permission-profile": ":danger-full-access"}, 2, "needs `safety-strategy: unsafe`"),
+        ({"codex-args": "--sandbox danger-full-access"}, 2, "needs `safety-strategy: unsafe`"),
+        ({"codex-args": "--yolo"}, 2, "needs `safety-strategy: unsafe`"),
+        (
+            {
+                "codex-args": '["-c", "sandbox_mode=\\"danger-full-access\\"", "-s", "danger-full-access"]'
+            },
+            2,
+            "unsafe`",
+        ),
+        ({"codex-args": "--approve-for-me"}, 2, "a model that approves commands"),
+        ({**_READ_ONLY, "permission-profile": ":workspace"}, 2, "contradicts other inputs"),
+        ({**_READ_ONLY, "codex-args": "--sandbox workspace-write"}, 2, "contradicts other inputs"),
+        ({**_READ_ONLY, "codex-args": "--full-auto -s workspace-write"}, 2, "contradicts"),
+        ({"codex-home": ".codex"}, 2, "`codex-home`: '.codex' is in the workspace"),
+        ({"codex-home": "sub/../.ch"}, 2, "is in the workspace"),
         ({"responses-api-endpoint": "https://a/v1"}, 2, "is no endpoint of the provider openai"),
         ({"max-turns": "many"}, 2, "--max-turns"),
     ],

@@ -1,6 +1,7 @@
 """The files that a patch may read and write, by the sandbox and the approval policy of its call."""
 
 import errno
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from codex_py.patch.plan import readable_under, writable_under
 from codex_py.protocol.approval import may_ask
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.sandbox.layout import absent_names, layout, own_paths, resolve_roots, secrets
+from codex_py.sandbox.runner_files import runner_files
 from codex_py.streams.terminal import some_of
 
 _OUTSIDE = "patch rejected: writing outside of the project; rejected by user approval settings"
@@ -33,6 +35,7 @@ def writable_by(context: ToolContext, home: Path | None) -> Callable[[str], bool
             roots = resolve_roots(policy, context.environment.get("TMPDIR", ""), home)
             own = [*own_paths(), *([] if home is None else [home])]
             own += (path for path, access in policy.files.entries if access == "read")
+            own += runner_files(os.environ, roots.all)
             held = layout(roots, own, offline=True).protected
             allowed = _excluding((*held, *absent_names(roots)), roots.all)
             return lambda path: allowed(path) and not denials.refuses(path)
