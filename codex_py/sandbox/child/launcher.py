@@ -82,7 +82,8 @@ def _wait_as_first_process(command: int, report: int, link: ListenerLink | None)
 
     The rest ends with this process.
     """
-    kernel.drop_capabilities(for_good=False, network=link is not None)
+    # Who looks into a process needs all capabilities that it has.
+    kernel.drop_capabilities(for_good=False, network=link is not None, owners=True)
     drop_output()
     if link is not None:
         link.supervise()
