@@ -186,26 +186,6 @@ def test_other_permissions_keep_the_folders_of_the_command_line(
         assert str(tmp_path / "more") in str(server.requests[-1].body["input"][-2:])
 
 
-def test_a_command_of_the_users_outlives_its_conversation(start: Start, place: Workplace) -> None:
-    with ScriptedServer([ANSWER]) as server:
-        program = start(server)
-        program.wait_for(IDLE)
-        program.type("!until [ -e go ]; do sleep 0.05; done; echo $((40 + 2))")
-        program.press("enter")
-        program.wait_for("Running")
-        program.type("/new")
-        program.press("enter")
-        program.wait_for("Another conversation")
-        (place.cwd / "go").touch()
-        program.wait_for("42")
-        program.type("Hello?")
-        program.press("enter")
-        program.wait_for("Hello you.")
-        assert "cannot be written" not in program.text
-        # The model of this conversation has not seen the other one.
-        assert "[ -e go ]" not in str(server.requests[0].input)
-
-
 def test_a_conversation_moves_to_a_model_of_another_provider(start: Start) -> None:
     with ScriptedServer([ANSWER]) as server, ScriptedServer([AGAIN]) as other:
         url = f'model_providers.anthropic.base_url="{other.base_url}"'
