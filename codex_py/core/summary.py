@@ -82,6 +82,9 @@ class _Summarising:
         if isinstance(event, events.Reconnecting):
             self._host.emit(event)
 
+    def report_hidden(self, bug: Exception) -> None:
+        """Nothing is shown, so nothing can fail to be shown."""
+
     def add_usage(self, usage: Usage) -> None:
         self._host.count(usage, usage)
 

@@ -62,6 +62,9 @@ class FakeConversation:
         if isinstance(event, ItemCompleted):
             self.log.append(f"show {event.item.id}")
 
+    def report_hidden(self, bug: Exception) -> None:
+        raise bug
+
     def add_usage(self, usage: Usage) -> None:
         self.usage += usage
 

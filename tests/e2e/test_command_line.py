@@ -69,7 +69,8 @@ def test_what_no_model_has_is_refused_before_a_request(
     with ScriptedServer() as server:
         outcome = place.run(server, *argv, "go")
         assert server.requests == []
-    assert (outcome.code, outcome.events, outcome.err) == (78, [], f"Error: {message}\n")
+    code = 2 if message.startswith("command line") else 78
+    assert (outcome.code, outcome.events, outcome.err) == (code, [], f"Error: {message}\n")
 
 
 def test_a_model_of_the_users_own_has_any_name_and_effort(place: Workplace) -> None:
@@ -115,7 +116,7 @@ def test_a_missing_key_says_whose_it_is_and_where_it_was_configured(place: Workp
     line = path.read_text(encoding="utf-8").split("env_key")[0].count("\n") + 1
     assert outcome.code == 77
     assert outcome.error["message"] == (
-        "Missing environment variable: `MOCK_KEY`. It holds the key of the provider `mock`"
+        "Missing environment variable: `MOCK_KEY`. It is set, but empty. It holds the key of the provider `mock`"
         f" ({path}:{line}); `codex-py doctor` checks the setup."
     )
 

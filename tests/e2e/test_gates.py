@@ -266,7 +266,7 @@ def test_a_forbidden_path_cannot_be_changed_unseen(place: Workplace, script: str
     assert run(place, [command(script), DONE], *options)[0].code == 3
 
 
-@pytest.mark.parametrize("pattern", ["./tests", "**/tests/**", "tests/./a", "CWD/tests", ""])
+@pytest.mark.parametrize("pattern", ["./tests", "**/tests/**", "tests/./a", "CWD/tests"])
 def test_a_path_is_forbidden_however_it_is_written(place: Workplace, pattern: str) -> None:
     (place.cwd / "tests").mkdir()
     pattern = pattern.replace("CWD", str(place.cwd))
@@ -373,11 +373,11 @@ def test_mistakes_are_one_sentence(place: Workplace) -> None:
     assert refused("--fail-on", "luck")[0] == 2
     # Of a variable that was not set: it would always succeed.
     assert refused("--verify", " ") == (
-        78,
+        2,
         "Error: command line: `gates.verify` has an empty script",
     )
     code, text = refused("--verify", "true", "--verify-timeout", "soon")
-    assert code == 78
+    assert code == 2
     assert "gates.verify_timeout" in text
 
 

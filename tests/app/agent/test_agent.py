@@ -41,11 +41,7 @@ from codex_py import (
 from codex_py.errors import ConfigError, UsageError
 from codex_py.protocol.event_items import CommandExecution
 from codex_py.testing import FakeModel, Pause, Reply, call, ev_completed, ev_created, ev_message
-
-PNG = bytes.fromhex(
-    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
-    "0000000d49444154789c6360000002000100ffff03000006000557bfabd40000000049454e44ae426082"
-)
+from tests.support.images import PNG
 
 
 class Rating(BaseModel):

@@ -125,7 +125,7 @@ def test_a_resumed_conversation_looks_as_it_did(start: Start, place: Workplace) 
 def test_a_dumb_terminal_without_unicode_shows_the_same_in_ascii(start: Start) -> None:
     replies = [[*ev_message("It is **done** \u2013 all of it… ✔"), ev_completed()]]
     with ScriptedServer(replies) as server:
-        program = start(server, PROMPT, TERM="dumb", LC_ALL="C")
+        program = start(server, PROMPT, TERM="dumb", LC_ALL="en_US.ISO-8859-1")
         program.wait_for("* It is done - all of it~ x")
         assert f"> {PROMPT}" in program.lines
         assert b"\x1b[>" not in program.raw
