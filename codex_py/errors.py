@@ -217,7 +217,8 @@ class StreamError(ModelError):
     Attributes:
         retry_after_s: the delay that the server asked for, seconds.
         started: whether a response had begun to stream; the two phases have budgets of their own.
-        local: a connection within this machine cannot be made: it is tried again for seconds, not for minutes.
+        local: a server of this machine that has not answered yet cannot be reached: it is tried again for seconds, not
+            for minutes.
     """
 
     code = "stream"

@@ -181,6 +181,11 @@ class ModelClients:
         self._home = home
         self._sent = sent
         self._http: httpx.AsyncClient | None = None
+        self._answered = set[bytes]()
+
+    @property
+    def _root(self) -> "ModelClients":
+        return self if self._of_parent is None else self._of_parent._root
 
     def connect(self, provider: Provider) -> ModelClient:
         """The client for a provider. Without a key, a client whose requests raise the reason.
@@ -225,6 +230,7 @@ class ModelClients:
             headers=headers,
             environment=environment,
             sent=self._sent,
+            answered=self._root._answered,
         )
 
     async def aclose(self) -> None:
@@ -233,7 +239,7 @@ class ModelClients:
 
     def _connections(self) -> httpx.AsyncClient:
         if self._of_parent is not None:
-            return self._of_parent._connections()
+            return self._root._connections()
         if self._http is None:
             transport = _transport(self._setup)
             self._http = http_client(environment=self._setup.environment, transport=transport)

@@ -195,8 +195,6 @@ class Turn:
         self._handlers = handlers
         self._retries = retries
         self._max_responses = max_responses
-        self._tries = 0
-        """How often the request was sent again."""
 
     async def run(self) -> None:
         """Run to the end of the turn. When cancelled, every call has its output in the history.
@@ -213,7 +211,6 @@ class Turn:
                 continue
             responses += 1
             self._retries.renew()
-            self._tries = 0
             if failure is None:
                 self._ran.clear()
                 if not await self._conversation.should_continue(follow_up=response.follow_up):
@@ -233,7 +230,6 @@ class Turn:
             return True
         if retry is None:
             raise failure
-        self._tries += 1
         self._conversation.emit(
             Reconnecting(
                 f"Reconnecting... {retry.attempt}/{retry.maximum} ({failure})",
@@ -242,7 +238,6 @@ class Turn:
                 cause=str(failure),
                 attempt=retry.attempt,
                 max_attempts=retry.maximum,
-                tries=self._tries,
                 wait_s=round(retry.delay_s, 3),
             )
         )

@@ -57,12 +57,14 @@ class HttpModelClient:
         headers: Mapping[str, str],
         environment: Mapping[str, str] = os.environ,
         sent: Callable[[], None] = lambda: None,
+        answered: set[bytes] | None = None,
     ) -> None:
         """
         Args:
             http: closed by `aclose`.
             sent: called when a request has been written; again when the head of its answer is there, because not every
                 transport of `http` knows when that was.
+            answered: hosts and ports that have answered before; the client adds its own.
             headers: of every request; those of the provider go over them.
             environment: for the `env_http_headers` of the provider.
 
@@ -74,6 +76,7 @@ class HttpModelClient:
         self._http = http
         self._key = key
         self._sent = sent
+        self._answered = set[bytes]() if answered is None else answered
         try:
             self._url = httpx.URL(provider.base_url + wire.path)
             # Reads what stands in punycode, which is not done before.
@@ -106,6 +109,7 @@ class HttpModelClient:
         except httpx.TransportError as error:
             raise self._not_answered(error) from error
         self._sent()
+        self._answered.add(self._url.netloc)
         try:
             if response.status_code != 200:
                 raise await self._failure(response)
@@ -178,8 +182,11 @@ class HttpModelClient:
             case _:
                 message = f"the connection to {self._shown_url} broke before an answer: {cause}"
         code = "timeout" if isinstance(error, httpx.TimeoutException) else "connection"
-        local = self._url.host in _THIS_MACHINE and isinstance(error, httpx.ConnectError)
-        return StreamError(message, code=code, exit_code=ExitCode.UNAVAILABLE, local=local)
+        is_here = self._url.host in _THIS_MACHINE
+        # One that has answered before may be starting anew, or lie behind a tunnel that is down.
+        is_new = self._url.netloc not in self._answered
+        is_missing = is_here and is_new and isinstance(error, httpx.ConnectError)
+        return StreamError(message, code=code, exit_code=ExitCode.UNAVAILABLE, local=is_missing)
 
     async def _failure(self, response: httpx.Response) -> ModelError:
         status = response.status_code

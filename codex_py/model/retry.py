@@ -40,6 +40,7 @@ class Retries:
         """Give the next request a full allowance, because the last one succeeded."""
         self._requests = 0
         self._streams = 0
+        self._attempt = 0
         self._waited_s = 0.0
 
     def next(self, error: ModelError) -> Retry | None:
@@ -49,19 +50,24 @@ class Retries:
         same_stream = not error.started and self._requests < self._request_max
         requests = self._requests + 1 if same_stream else 0
         streams = self._streams if same_stream else self._streams + 1
+        max_streams = 0 if error.local else self._stream_max
         delay_s = self._delay_s(requests or streams, error.retry_after_s)
         if (
-            streams > (0 if error.local else self._stream_max)
+            streams > max_streams
             or delay_s is None
             or self._waited_s + delay_s > _MAX_REQUEST_WAIT_S
         ):
             return None
         self._turn_used += 1
         self._waited_s += delay_s
-        self._requests, self._streams = requests, streams
-        if same_stream:
-            return Retry(requests, self._request_max, delay_s)
-        return Retry(streams, self._stream_max, delay_s)
+        self._attempt += 1
+        self._requests = requests
+        self._streams = streams
+        left = max_streams - streams
+        if not error.started:
+            left = left * (self._request_max + 1) + self._request_max - requests
+        left = min(left, _MAX_TURN_RETRIES - self._turn_used)
+        return Retry(self._attempt, self._attempt + left, delay_s)
 
     def _delay_s(self, attempt: int, asked_s: float | None) -> float | None:
         if asked_s is not None and asked_s > MAX_SERVER_DELAY_S:

@@ -119,10 +119,9 @@ class Reconnecting:
     retryable: bool = field(default=True, init=False)
     cause: str = field(kw_only=True, metadata={"json": False})
     attempt: int = field(kw_only=True)
-    """From 1."""
+    """How often the request was sent again so far, this time included."""
     max_attempts: int = field(kw_only=True)
-    tries: int = field(default=1, kw_only=True, metadata={"json": False})
-    """How often the request was sent again so far, this time included; `attempt` counts in one layer of two."""
+    """How often it is sent again in all, if it goes on failing in the same way."""
     wait_s: float = field(kw_only=True)
 
 

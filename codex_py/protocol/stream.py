@@ -203,8 +203,9 @@ class Retry:
     """One more attempt at a request."""
 
     attempt: int
-    """From 1, of those in its layer; so is `maximum`."""
+    """How often the request was sent again so far, this time included."""
     maximum: int
+    """How often it is sent again in all, if it goes on failing in the same way."""
     delay_s: float
 
 

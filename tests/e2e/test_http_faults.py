@@ -5,12 +5,13 @@ import json
 import socket
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from email.utils import formatdate
 from typing import Any
 
 import pytest
 
-from codex_py.testing import Reply, ev_completed, ev_message, sse
+from codex_py.testing import Reply, ev_completed, ev_function_call, ev_message, sse
 from tests.support.program import KEY, Outcome, Workplace
 from tests.support.server import ScriptedServer
 from tests.support.tcp_server import read_request, reset, tcp_server
@@ -302,6 +303,26 @@ def test_a_refused_connection_fails_after_its_retries(place: Workplace) -> None:
         outcome = place.run(server, base_url=url, request_max_retries=1, stream_max_retries=5)
     assert (outcome.code, outcome.error["code"]) == (69, "connection")
     says_once(outcome, f"cannot connect to {url}/responses: Connection refused", retries=1)
+
+
+def test_a_server_here_that_is_away_for_a_while_is_waited_for(place: Workplace) -> None:
+    waiting = {"cmd": "while [ ! -e closed ]; do sleep 0.02; done"}
+    call = ev_function_call("call_1", "exec_command", waiting)
+    with ScriptedServer([[*call, ev_completed()]]) as server, ExitStack() as stack:
+        place.configure(server, request_max_retries=2, stream_max_retries=5)
+        kind = ""
+        with place.start("go") as program:
+            assert program.stdout is not None
+            for line in program.stdout:
+                event = json.loads(line)
+                kind = event["type"]
+                if kind == "item.started":
+                    server.close()
+                    (place.cwd / "closed").touch()
+                # A server that was never there is given up after two.
+                if event.get("attempt") == 3:
+                    stack.enter_context(ScriptedServer([DONE], port=server.port))
+    assert kind == "turn.completed"
 
 
 def test_tls_to_a_plain_server_here_fails_after_the_retries_of_a_request(place: Workplace) -> None:

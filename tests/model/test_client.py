@@ -234,6 +234,28 @@ def test_a_refused_connection_names_the_address_and_the_cause() -> None:
     assert message == "cannot connect to URL/v1/responses: Connection refused"
 
 
+def test_a_server_of_this_machine_that_has_answered_is_not_taken_for_missing() -> None:
+    async def main() -> list[bool]:
+        async with raw_server(answers(status("500 Oops"))) as server:
+            answered = set[bytes]()
+            first, second = [
+                model_client(f"{server.url}/v1", answered=answered, headers={"n": name})
+                for name in ("1", "2")
+            ]
+            other = model_client("http://127.0.0.1:1/v1", answered=answered)
+            with pytest.raises(StreamError, match="status 500"):
+                await collect(first)
+        missing: list[bool] = []
+        for client in (first, second, other):
+            with pytest.raises(StreamError, match="Connection refused") as caught:
+                await collect(client)
+            missing.append(caught.value.local)
+            await client.aclose()
+        return missing
+
+    assert asyncio.run(main()) == [False, False, True]
+
+
 def test_a_connection_that_ends_without_an_answer_can_be_tried_again() -> None:
     error = failure_of(b"")
     assert isinstance(error, StreamError)

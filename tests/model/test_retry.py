@@ -16,8 +16,8 @@ def failure(started: bool = False, retry_after_s: float | None = None) -> Stream
 def test_delays_double_in_each_layer_until_the_budget_is_spent() -> None:
     budget = retries(2, 2)
     found = [budget.next(failure()) for _ in range(9)]
-    request, again = Retry(1, 2, 0.2), Retry(2, 2, 0.4)
-    assert found == [request, again, request, request, again, again, request, again, None]
+    delays_s = [0.2, 0.4, 0.2, 0.2, 0.4, 0.4, 0.2, 0.4]
+    assert found == [*(Retry(n, 8, delay_s) for n, delay_s in enumerate(delays_s, 1)), None]
 
 
 def test_a_service_may_be_away_for_twenty_seconds() -> None:
@@ -33,12 +33,25 @@ def test_a_server_of_this_machine_that_is_not_there_is_waited_for_some_seconds()
     assert (len(waits), sum(waits)) == (4, pytest.approx(3.0))
 
 
+def test_one_count_goes_through_all_retries_of_a_request() -> None:
+    for error, most in (
+        (failure(), 29),
+        (failure(started=True), 5),
+        (StreamError("x", local=True), 4),
+    ):
+        budget = retries()
+        found = list(iter(lambda: budget.next(error), None))  # noqa: B023 - used at once
+        assert [(retry.attempt, retry.maximum) for retry in found] == [
+            (number, most) for number in range(1, most + 1)
+        ]
+
+
 def test_a_stream_that_breaks_leaves_its_next_request_a_full_allowance() -> None:
     budget = retries(1, 2)
-    assert budget.next(failure()) == Retry(1, 1, 0.2)
-    assert budget.next(failure(started=True)) == Retry(1, 2, 0.2)
-    assert budget.next(failure()) == Retry(1, 1, 0.2)
-    assert budget.next(failure(started=True)) == Retry(2, 2, 0.4)
+    assert budget.next(failure()) == Retry(1, 5, 0.2)
+    assert budget.next(failure(started=True)) == Retry(2, 3, 0.2)
+    assert budget.next(failure()) == Retry(3, 5, 0.2)
+    assert budget.next(failure(started=True)) == Retry(4, 4, 0.4)
     assert budget.next(failure(started=True)) is None
 
 
@@ -51,12 +64,12 @@ def test_jitter_is_a_tenth_either_way() -> None:
 
 def test_the_delay_of_the_server_is_kept_to_the_full() -> None:
     retry = retries().next(failure(retry_after_s=2.0))
-    assert retry == Retry(1, 4, 2.0)
+    assert retry == Retry(1, 29, 2.0)
 
 
 def test_a_server_that_says_at_once_is_not_hammered() -> None:
     retry = retries().next(failure(retry_after_s=0.0))
-    assert retry == Retry(1, 4, 0.2)
+    assert retry == Retry(1, 29, 0.2)
 
 
 def test_a_server_that_asks_for_too_long_is_not_waited_for() -> None:
@@ -67,7 +80,7 @@ def test_all_waiting_for_one_request_is_bounded() -> None:
     budget = retries(1_000, 1_000)
     found = [budget.next(failure(retry_after_s=100.0)) for _ in range(7)]
     assert [retry is not None for retry in found] == [True] * 6 + [False]
-    assert found[0] == Retry(1, 100, 100.0)
+    assert found[0] == Retry(1, 200, 100.0)
 
 
 def test_a_request_that_succeeds_gives_the_next_one_a_full_allowance() -> None:

@@ -76,7 +76,7 @@ def reconnecting(
     status: int | None = None,
     *,
     wait_s: float = 0.0,
-    tries: int = 1,
+    attempt: int = 1,
 ) -> Reconnecting:
     """The first of two retries is announced."""
     return Reconnecting(
@@ -84,8 +84,7 @@ def reconnecting(
         code,
         status,
         cause=cause,
-        attempt=1,
+        attempt=attempt,
         max_attempts=2,
         wait_s=wait_s,
-        tries=tries,
     )

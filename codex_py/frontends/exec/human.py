@@ -100,9 +100,9 @@ class HumanText:
             case events.HookProgress(name, status):
                 end = "" if status == "running" else f" {status.capitalize()}"
                 self._line(f"hook: {name}{end}")
-            case events.Reconnecting(cause=cause, tries=tries, wait_s=wait_s):
-                if tries == 1 or wait_s >= _NOTABLE_WAIT_S:
-                    self._error(f"{cause}; trying again in {wait_s:.1f} s (try {tries + 1})")
+            case events.Reconnecting(cause=cause, attempt=attempt, wait_s=wait_s):
+                if attempt == 1 or wait_s >= _NOTABLE_WAIT_S:
+                    self._error(f"{cause}; trying again in {wait_s:.1f} s (try {attempt + 1})")
 
     def _started(self, item: event_items.ThreadItem) -> None:
         match item:

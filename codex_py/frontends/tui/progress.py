@@ -85,8 +85,8 @@ class Progress:
             # Commands in the background go on while the provider cannot be reached.
             status.reconnecting = None
         match event:
-            case events.Reconnecting(cause=cause, tries=tries, wait_s=wait_s):
-                status.reconnecting = cause, tries, time.monotonic() + wait_s
+            case events.Reconnecting(cause=cause, attempt=attempt, wait_s=wait_s):
+                status.reconnecting = cause, attempt, time.monotonic() + wait_s
             case events.ThreadStarted() if (left := self._session()) is not None:
                 # On a line of its own the command is not broken in a narrow terminal.
                 back = f" To go back:\n/resume {left.thread_id}" if left.has_begun else ""

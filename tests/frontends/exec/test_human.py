@@ -203,8 +203,8 @@ def test_the_reason_of_a_failure_is_told_once() -> None:
         shown(
             [
                 reconnecting("cut"),
-                reconnecting("cut", tries=2),
-                reconnecting("slow\x07 down", wait_s=30.2, tries=3),
+                reconnecting("cut", attempt=2),
+                reconnecting("slow\x07 down", wait_s=30.2, attempt=3),
                 Error("no\x07pe", "model"),
                 TurnFailed(ErrorInfo("no\x07pe", "model")),
             ]
