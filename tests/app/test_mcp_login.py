@@ -344,9 +344,9 @@ _NOT_HTTPS = (
         ({"token_fields": {"access_token": ["secret"]}}, _WRONG),
         ({"token_fields": {"expires_in": 10**400}}, _WRONG),
         (
-            {"encoding": "gzip"},
-            "MCP server `web` could not be reached: the server packed its answer ('gzip'), which"
-            " nobody asked it to do",
+            {"encoding": "br"},
+            "MCP server `web` could not be reached: the server packed its answer ('br'), which"
+            " nobody asked it to do; gzip or deflate alone can be read",
         ),
     ],
 )

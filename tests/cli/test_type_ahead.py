@@ -39,13 +39,26 @@ def wait_until_taken(program: PtyProgram) -> None:
     assert b"\x1b[?1004h" not in program.raw, "it is too late: the program is loaded"
 
 
-def test_lines_typed_before_the_first_frame_are_sent_and_never_echoed(start: Start) -> None:
+def test_a_line_typed_before_the_first_frame_is_sent_and_never_echoed(start: Start) -> None:
+    with ScriptedServer([says("Understood.")]) as server:
+        program = start(server)
+        wait_until_taken(program)
+        program.type("one two\r")
+        program.wait_for("Understood.")
+        assert program.scrollback[0].startswith("codex-py")
+        assert server.requests[0].body["input"][-1]["content"][0]["text"] == "one two"
+
+
+def test_several_lines_typed_before_the_first_frame_are_a_draft(start: Start) -> None:
     with ScriptedServer([says("Understood.")]) as server:
         program = start(server)
         wait_until_taken(program)
         program.type("one\rtwo\r")
+        program.wait_for("\u203a one\n  two")
+        program.settle(0.5)
+        assert server.requests == []
+        program.press("enter")
         program.wait_for("Understood.")
-        assert program.scrollback[0].startswith("codex-py")
         assert server.requests[0].body["input"][-1]["content"][0]["text"] == "one\ntwo"
 
 

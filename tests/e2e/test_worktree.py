@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -232,17 +233,28 @@ def test_what_is_no_worktree_is_removed_by_force_alone(place: Workplace) -> None
     assert (code, err) == (1, "Error: there is no worktree 'dead'; see `codex-py worktree list`\n")
 
 
+_SLOW_GIT = """#!/bin/sh
+case " $* " in *" worktree add "*) read -r line <{held} ;; esac
+exec {git} "$@"
+"""
+
+
 def test_an_interrupted_start_leaves_nothing_behind(place: Workplace) -> None:
-    """git is held up by a pipe in place of a file that it reads for the checkout."""
-    held = place.cwd / ".git" / "info" / "attributes"
-    held.parent.mkdir(exist_ok=True)
+    """git is held up by a pipe when it makes the worktree."""
+    held = place.home.parent / "held"
     os.mkfifo(held)
+    own = place.home.parent / "bin" / "git"
+    own.parent.mkdir()
+    own.write_text(_SLOW_GIT.format(held=held, git=shutil.which("git")), encoding="utf-8")
+    own.chmod(0o755)
+    variables = environment(place.home)
+    variables["PATH"] = f"{own.parent}:{variables['PATH']}"
     with ScriptedServer(SAYS) as server:
         place.configure(server)
     with subprocess.Popen(
         [sys.executable, "-m", "codex_py", "exec", "--json", "--worktree=fix", "prompt"],
         cwd=place.cwd,
-        env=environment(place.home),
+        env=variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
