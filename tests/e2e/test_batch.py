@@ -114,12 +114,12 @@ def test_each_task_has_one_result_and_does_not_run_again(place: Workplace) -> No
     write_tasks(place, tasks)
     with ScriptedServer([_PATCH, DONE], each_thread=True) as server:
         place.configure(server)
-        done = batch(place, "--json")
+        done = batch(place, "--json", "--trust-tasks")
         # The second request of one task may come before the first of another.
         last = [each.input[-1] for each in server.requests]
         prompts = {item["content"][0]["text"] for item in last if "content" in item}
         asked = len(server.requests)
-        again = batch(place)
+        again = batch(place, "--trust-tasks")
         assert len(server.requests) == asked == 6
     assert (done.returncode, again.returncode) == (0, 0)
     events = [json.loads(line) for line in done.stdout.splitlines()]
@@ -153,7 +153,7 @@ def test_tasks_with_a_repository_work_in_trees_of_their_own(place: Workplace) ->
     write_tasks(place, some_tasks(2, repo="repo", base=base, verify="test -e binary"))
     with ScriptedServer(script, each_thread=True) as server:
         place.configure(server)
-        assert batch(place).returncode == 0
+        assert batch(place, "--trust-tasks").returncode == 0
     for result in results(place).values():
         assert result["base"] == base
         assert "hooked" not in result["diff"]
@@ -178,7 +178,7 @@ def test_the_exit_code_of_an_agent_is_the_status_of_its_task(place: Workplace) -
     write_tasks(place, [{**task, **more} for task, more in zip(some_tasks(5), cases, strict=True)])
     with ScriptedServer([_PATCH, *[DONE] * 4], each_thread=True) as server:
         place.configure(server)
-        assert batch(place).returncode == 1
+        assert batch(place, "--trust-tasks").returncode == 1
     found = results(place)
     assert found["t2"].pop("exit_code") in {None, 143}
     assert {name: (each["status"], each.get("exit_code")) for name, each in found.items()} == {
@@ -200,7 +200,7 @@ def test_a_provider_without_a_key_ends_its_own_tasks_alone(place: Workplace) -> 
         with (place.home / "config.toml").open("a", encoding="utf-8") as file:
             file.write(f'[model_providers.other]\nname = "x"\nbase_url = "{server.base_url}"\n')
             file.write('env_key = "NOT_SET"\n')
-        done = batch(place, "--limit", "other=1")
+        done = batch(place, "--trust-tasks", "--limit", "other=1")
     assert done.returncode == 77
     assert statuses(place) == {"t2": "done", "t3": "done"}
     assert b"no further task ran with other" in done.stderr
@@ -367,7 +367,7 @@ def test_a_task_whose_folder_or_line_is_gone_meanwhile_fails_alone(place: Workpl
     script = [command("rmdir gone; truncate -s 60000 tasks.jsonl; printf ' ' >> tasks.jsonl"), DONE]
     with ScriptedServer(script) as server:
         place.configure(server)
-        assert batch(place, "--jobs", "1").returncode == 1
+        assert batch(place, "--trust-tasks", "--jobs", "1").returncode == 1
     assert statuses(place) == {"t0": "done", "t1": "failed", "last": "failed"}
     assert (
         results(place)["last"]["error"]["message"] == "its line has changed since the batch began"
@@ -381,7 +381,7 @@ def test_each_provider_that_was_stopped_is_named(place: Workplace) -> None:
     write_tasks(place, tasks)
     with ScriptedServer([]) as server:
         place.configure(server)
-        done = batch(place)
+        done = batch(place, "--trust-tasks")
     assert done.returncode == 78
     for name in (b"nowhere", b"nobody"):
         assert b"no further task ran with " + name in done.stderr
@@ -464,11 +464,216 @@ def test_failed_tasks_run_again_if_asked(place: Workplace) -> None:
 def test_a_bad_task_file_runs_nothing(place: Workplace, line: str, reason: str) -> None:
     good = json.dumps(some_tasks(1)[0])
     (place.cwd / "tasks.jsonl").write_text(f"{good}\n{line}\n", encoding="latin-1")
-    done = batch(place)
+    done = batch(place, "--trust-tasks")
     assert done.returncode == 2
     assert reason in done.stderr.decode()
     assert done.stderr.count(b"\n") == 1
     assert not (place.cwd / "out.jsonl").exists()
+
+
+_UNTRUSTED: list[tuple[dict[str, Any], str]] = [
+    ({"verify": "touch ran"}, "line 2 'verify'"),
+    ({"verify": ["true", "touch ran"]}, "line 2 'verify'"),
+    ({"cwd": "inner"}, "line 2 'cwd'"),
+    ({"cwd": "/"}, "line 2 'cwd'"),
+    ({"env": ["HOME"]}, "line 2 'env'"),
+    ({"provider": "other"}, "line 2 'provider'"),
+    ({"repo": ".."}, "line 2 'repo' (it leads out of the working directory)"),
+    ({"repo": "/nowhere"}, "line 2 'repo' (it leads"),
+    ({"repo": "linked"}, "line 2 'repo' (it leads"),
+    ({"repo": "inner/../../x"}, "line 2 'repo' (it leads"),
+    ({"prompt_file": "/etc/passwd", "prompt": ""}, "line 2 'prompt_file' (it leads"),
+    ({"prompt_file": "linked/config.toml", "prompt": ""}, "line 2 'prompt_file' (it leads"),
+    ({"model": "other/m"}, "line 2 'model' (it names the provider 'other')"),
+    ({"model": "ollama/m"}, "line 2 'model' (it names the provider 'ollama')"),
+    ({"config": {"model": "other/m"}}, "line 2 'config.model' (it names the provider"),
+    *(
+        ({"config": {key: value}}, f"line 2 {f'config.{key}'!r}")
+        for key, value in [
+            ("notify", ["touch", "ran"]),
+            ("mcp_servers.e.command", "touch"),
+            ("mcp_servers.e.url", "http://127.0.0.1:1/"),
+            ("model_provider", "other"),
+            ("model_providers.mock.base_url", "http://127.0.0.1:1/v1"),
+            ("model_providers.mock.auth.command", "touch"),
+            ("model_fallbacks", ["other/m"]),
+            ("openai_base_url", "http://127.0.0.1:1/v1"),
+            ("sandbox_mode", "danger-full-access"),
+            ("sandbox_mode", "read-only"),
+            ("sandbox_workspace_write.writable_roots", ["/"]),
+            ("sandbox_workspace_write.network_access", True),
+            ("default_permissions", ":danger-full-access"),
+            ("permissions.x.filesystem.'/'", "write"),
+            ("protection.deny", []),
+            ("protection.allow_domains", ["*"]),
+            ("approval_policy", "on-request"),
+            ("shell_environment_policy.set.BASH_ENV", "evil"),
+            ("gates.verify", ["touch ran"]),
+            ("gates.require_change", False),
+            ("features.hooks", True),
+            ("hooks.Stop", []),
+            ("model_instructions_file", "/etc/passwd"),
+            ("model_catalog_json", "/etc/passwd"),
+            ("log_file", "/tmp/log"),
+            ("otel.exporter.otlp-http.endpoint", "http://127.0.0.1:1/"),
+            ("extensions.x", []),
+            ("profile", "p"),
+            ("web_search", "live"),
+            ("budget.loop_guard", False),
+            ("history.persistence", "none"),
+            # Spelled in other ways.
+            ("'notify'", ["touch", "ran"]),
+            (" notify", ["touch", "ran"]),
+            ('model_verbosity="low"\nnotify', ["touch", "ran"]),
+            ("model_verbosity ", "low"),
+            ("MODEL_VERBOSITY", "low"),
+        ]
+    ),
+]
+
+
+@pytest.mark.parametrize(("row", "named"), _UNTRUSTED)
+def test_a_row_chooses_no_program_place_permission_or_provider(
+    place: Workplace, row: dict[str, Any], named: str
+) -> None:
+    (place.cwd / "inner").mkdir()
+    (place.cwd / "linked").symlink_to(place.home)
+    write_tasks(place, [*some_tasks(1), {"id": "t1", "prompt": "x", **row}])
+    with ScriptedServer([]) as server:
+        place.configure(server)
+        with (place.home / "config.toml").open("a", encoding="utf-8") as file:
+            file.write('[model_providers.other]\nname = "x"\nbase_url = "http://127.0.0.1:1"\n')
+        done = batch(place)
+    assert done.returncode == 2
+    said = done.stderr.decode()
+    assert said.startswith("Error: tasks.jsonl: 1 setting in 1 row could run a program")
+    assert named in said
+    assert said.endswith("If you have read them, add --trust-tasks\n")
+    assert not (place.cwd / "out.jsonl").exists()
+    assert not server.requests
+
+
+def test_all_settings_that_need_trust_are_counted_and_the_first_are_named(place: Workplace) -> None:
+    rows = some_tasks(40, env=["HOME"], config={"notify": ["x"], "model_verbosity": "low"})
+    write_tasks(place, [{"id": "good", "prompt": "x"}, *rows])
+    done = batch(place)
+    assert done.returncode == 2
+    assert done.stderr.decode() == (
+        "Error: tasks.jsonl: 80 settings in 40 rows could run a program, widen what it may do, or"
+        " send it elsewhere: line 2 'env', line 2 'config.notify', line 3 'env', line 3"
+        " 'config.notify' and 76 more. If you have read them, add --trust-tasks\n"
+    )
+
+
+def test_a_hostile_name_of_a_setting_does_not_reach_the_terminal_as_it_is(place: Workplace) -> None:
+    key = "\x1b]0;x\x07" + "long" * 1000
+    write_tasks(place, [{"id": "t", "prompt": "x", "config": {key: 1}}])
+    done = batch(place)
+    assert done.returncode == 2
+    assert b"\x1b" not in done.stderr
+    assert len(done.stderr) < 400
+
+
+def test_a_row_may_say_how_much_a_model_thinks_and_lower_limits(place: Workplace) -> None:
+    repo = place.cwd / "repo"
+    repo.mkdir()
+    (repo / "file").write_text("1\n", encoding="utf-8")
+    base = commit_all(repo)
+    (place.cwd / "prompt.md").write_text("from a file", encoding="utf-8")
+    config = {"model_reasoning_effort": "low", "model_verbosity": "low", "model": "small"}
+    tasks = [
+        {"id": "a", "prompt": "x", "repo": "repo", "base": base, "config": config, "timeout": "1m"},
+        {"id": "b", "prompt_file": "prompt.md", "model": "owner/small", "meta": {"x": None}},
+        {"id": "c", "prompt": "x", "config": {"budget.max_turns": 1}, "priority": -1},
+    ]
+    write_tasks(place, tasks)
+    script = [_PATCH, DONE]
+    with ScriptedServer(script, each_thread=True) as server:
+        place.configure(server)
+        assert batch(place, "--jobs", "1").returncode == 1
+        asked = {each.body["model"]: each.body for each in server.requests}
+    assert {name: each["exit_code"] for name, each in results(place).items()} == {
+        "a": 0,
+        "b": 0,
+        "c": 53,
+    }
+    assert asked["small"]["reasoning"]["effort"] == "low"
+    assert "owner/small" in asked
+
+
+@pytest.mark.parametrize(
+    ("row", "trust", "code"),
+    [
+        ({"max_turns": 9}, [], 53),
+        ({"config": {"budget.max_turns": 9}}, [], 53),
+        ({"max_turns": 9}, ["--trust-tasks"], 0),
+        ({"config": {"budget.max_turns": 9}}, ["--trust-tasks"], 0),
+    ],
+)
+def test_a_row_raises_a_limit_only_if_it_is_trusted(
+    place: Workplace, row: dict[str, Any], trust: list[str], code: int
+) -> None:
+    write_tasks(place, some_tasks(1, **row))
+    with ScriptedServer([_PATCH, DONE], each_thread=True) as server:
+        place.configure(server)
+        with (place.home / "config.toml").open("a", encoding="utf-8") as file:
+            file.write("[budget]\nmax_turns = 1\n")
+        batch(place, *trust)
+    assert results(place)["t0"]["exit_code"] == code
+
+
+def test_a_row_lengthens_the_timeout_only_if_it_is_trusted(place: Workplace) -> None:
+    write_tasks(place, some_tasks(1, timeout="1h"))
+    with ScriptedServer([DONE], each_thread=True) as server:
+        place.configure(server)
+        batch(place, "--timeout", "0.01")
+        assert statuses(place) == {"t0": "timeout"}
+        batch(place, "--timeout", "0.01", "--trust-tasks", "--redo", "failed")
+    assert statuses(place) == {"t0": "done"}
+
+
+@pytest.mark.parametrize("trust", [[], ["--trust-tasks"]])
+def test_a_row_of_swe_bench_keeps_four_columns_whoever_trusts_it(
+    place: Workplace, trust: list[str]
+) -> None:
+    (place.cwd / "file").write_text("1\n", encoding="utf-8")
+    base = commit_all(place.cwd)
+    row = {"instance_id": "a__b-1", "problem_statement": "theirs", "base_commit": base, "repo": "."}
+    ours = {"id": "x", "prompt": "ours", "cwd": "/", "env": ["NO"], "timeout": 0.01, "meta": 1}
+    runs = {"verify": "touch ran", "config": {"notify": ["touch", str(place.home / "ran")]}}
+    write_tasks(place, [{**row, **ours, **runs, "prompt_file": "/etc/passwd"}])
+    with ScriptedServer([DONE]) as server:
+        place.configure(server)
+        done = batch(place, *trust, output="../home/out.jsonl")
+        asked = server.requests[0].input[-1]["content"][0]["text"]
+    assert (done.returncode, asked) == (0, "theirs")
+    result = results(place, "../home/out.jsonl")["a__b-1"]
+    assert (result["status"], result["meta"], result["base"]) == ("done", None, base)
+    assert not (place.home / "ran").exists()
+
+
+def test_a_link_that_is_turned_while_the_batch_runs_fails_its_task(place: Workplace) -> None:
+    (place.home / "secret").write_text("SECRET", encoding="utf-8")
+    (place.cwd / "p.md").write_text("fine", encoding="utf-8")
+    write_tasks(place, [*some_tasks(1), {"id": "later", "prompt_file": "p.md"}])
+    script = [command(f"ln -sf {place.home}/secret p.md"), DONE, DONE]
+    with ScriptedServer(script) as server:
+        place.configure(server)
+        assert batch(place, "--jobs", "1").returncode == 1
+        assert b"SECRET" not in b"".join(each.raw for each in server.requests)
+    assert "needs --trust-tasks" in results(place)["later"]["error"]["message"]
+
+
+@pytest.mark.parametrize("trust", [[], ["--trust-tasks"]])
+def test_a_denied_file_is_no_prompt(place: Workplace, trust: list[str]) -> None:
+    (place.cwd / ".env").write_text("SECRET=1", encoding="utf-8")
+    write_tasks(place, [{"id": "a", "prompt_file": ".env"}])
+    with ScriptedServer([]) as server:
+        place.configure(server)
+        words = ["batch", "tasks.jsonl", "-o", "out.jsonl", *trust, "--", "--deny", ".env"]
+        done = run_codex_py(words, place.home, place.cwd)
+    assert done.returncode == 2
+    assert b"line 1 of tasks.jsonl: '.env' is denied" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -510,7 +715,7 @@ def test_the_documentation_has_the_keys_of_tasks_and_results(place: Workplace) -
     (place.cwd / "tasks.jsonl").write_text(tasks, encoding="utf-8")
     with ScriptedServer([_MEND, DONE], each_thread=True) as server:
         place.configure(server)
-        assert batch(place, output="results.jsonl").returncode == 1
+        assert batch(place, "--trust-tasks", output="results.jsonl").returncode == 1
     made, shown = results(place, "results.jsonl")["add"], json.loads(result)
     assert list(made) == list(shown)
     same = ("id", "status", "diff", "usage", "gates", "artefacts", "model")

@@ -67,11 +67,11 @@ def test_a_cluster_that_cannot_be_used_is_a_sentence(
     assert " ".join(str(error).split()) in str(caught.value)
 
 
-def test_an_attempt_may_wait_for_its_turn_and_is_not_cancelled_at_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def use_fake_ray(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Stands in for Ray. Returns a list that gets the arguments of each attempt."""
     result = {"status": "done", "attempts": [{"status": "done"}]}
     ended = 0, "", {"result.jsonl": json.dumps(result).encode()}
+    calls: list[Any] = []
 
     async def stream() -> AsyncIterator[Awaitable[Any]]:
         for value in (None, ended):
@@ -96,17 +96,42 @@ def test_an_attempt_may_wait_for_its_turn_and_is_not_cancelled_at_its_end(
         def _options(self, **_: object) -> Any:
             return SimpleNamespace(remote=self._stream)
 
-        def _stream(self, *_: object) -> AsyncIterator[Awaitable[Any]]:
+        def _stream(self, *given: object) -> AsyncIterator[Awaitable[Any]]:
+            calls.append(given)
             return stream()
 
     monkeypatch.setitem(sys.modules, "ray", FakeRay("ray"))
-    variables = environment(tmp_path)
     monkeypatch.setattr(os, "environ", dict(os.environ))
+    return calls
+
+
+def test_an_attempt_may_wait_for_its_turn_and_is_not_cancelled_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_fake_ray(monkeypatch)
+    variables = environment(tmp_path)
     config = load_config(cwd=tmp_path, environment=variables)
     # With the patience for the node, no time at all.
     engine = RayEngine("auto", 0.25, (), -60.0, config, variables)
     record = asyncio.run(engine.run(Task.model_validate({"id": "t", "prompt": "x"}), tmp_path))
     assert record["status"] == "done"
+
+
+@pytest.mark.parametrize("trusts_tasks", [True, False])
+def test_a_node_trusts_the_row_as_far_as_the_driver_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, trusts_tasks: bool
+) -> None:
+    calls = use_fake_ray(monkeypatch)
+    variables = environment(tmp_path)
+    config = load_config(cwd=tmp_path, environment=variables)
+    engine = RayEngine("auto", 0.25, (), 60.0, config, variables, trusts_tasks=trusts_tasks)
+    task = Task.model_validate({"id": "t", "prompt": "x", "timeout": 90})
+    asyncio.run(engine.run(task.tightened(config.budget, 30.0), tmp_path))
+    ((words, _, line, *_),) = calls
+    assert ("--trust-tasks" in words) == trusts_tasks
+    # Otherwise the node would hold the row to the limit of the batch, or to its own.
+    assert "--timeout=30.0" in words
+    assert json.loads(line) == {"id": "t", "prompt": "x", "config": {}, "timeout": 30.0}
 
 
 def processes(place: Workplace, *words: bytes) -> Iterator[int]:

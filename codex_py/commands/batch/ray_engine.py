@@ -24,6 +24,7 @@ from codex_py.app.exec_process import PROGRAM
 from codex_py.app.user_programs import secret_names
 from codex_py.commands.batch.attempt import failed
 from codex_py.commands.batch.tasks import Task
+from codex_py.commands.batch.untrusted import SWITCH
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, ConfigError, ExitCode
 from codex_py.version import DISTRIBUTION
@@ -42,6 +43,7 @@ class RayEngine:
         address: as of `ray.init`; `local` starts a cluster here.
         cpus: what Ray reserves for a task.
         options: of `exec`, for all tasks.
+        trusts_tasks: a node takes the rows as they are, as the driver has.
 
     Raises:
         ConfigError: Ray is not installed, or the cluster has another version of it or of Python.
@@ -56,8 +58,12 @@ class RayEngine:
         timeout_s: float,
         config: Config,
         environment: Mapping[str, str],
+        *,
+        trusts_tasks: bool = False,
     ) -> None:
-        self._batch = [*PROGRAM, "batch", "-", "--jobs=1", "--retries=0", f"--timeout={timeout_s}"]
+        self._batch = [*PROGRAM, "batch", "-", "--jobs=1", "--retries=0"]
+        if trusts_tasks:
+            self._batch.append(SWITCH)
         self._options, self._timeout_s = options, timeout_s
         self._environment, self._keys = environment, secret_names(config)
         self._cwd = str(Path.cwd())
@@ -98,12 +104,14 @@ class RayEngine:
             if any(fnmatchcase(name, pattern) for pattern in names)
         }
         line = task.model_dump_json(exclude_unset=True).encode()
-        call = (self._batch, self._options, line, sent, self._cwd, self._driver)
+        timeout_s = task.timeout or self._timeout_s
+        words = [*self._batch, f"--timeout={timeout_s}"]
+        call = (words, self._options, line, sent, self._cwd, self._driver)
         stream = self._attempt.options(name=task.id).remote(*call)
         try:
             # It has begun: before that it may wait for processors, or for a node.
             await (await anext(stream))
-            async with asyncio.timeout((task.timeout or self._timeout_s) + _GRACE_S):
+            async with asyncio.timeout(timeout_s + _GRACE_S):
                 code, stderr, files = await (await anext(stream))
         except self._ray.exceptions.RayError as error:
             return failed("lost", _line(error))

@@ -7,11 +7,12 @@ import tempfile
 from argparse import ArgumentTypeError
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
-from codex_py.command_line.arguments import parse_arguments
+from codex_py.command_line.arguments import Arguments, parse_arguments
 from codex_py.command_line.configuration import read_config, warn_of_config
 from codex_py.command_line.interruption import Interruption
 from codex_py.command_line.parser import OneOf, flag, option, parse_options
@@ -20,7 +21,9 @@ from codex_py.commands.batch.ray_engine import RayEngine
 from codex_py.commands.batch.results import ResultsFile
 from codex_py.commands.batch.schedule import Record, Schedule
 from codex_py.commands.batch.tasks import Row, TaskFile
+from codex_py.commands.batch.untrusted import SWITCH, RowRules
 from codex_py.commands.batch.view import View
+from codex_py.config.config import Config
 from codex_py.config.limits import amount
 from codex_py.errors import ConfigError, ExitCode, UsageError
 from codex_py.protocol.frozen import frozen
@@ -28,6 +31,8 @@ from codex_py.streams.standard import tell
 
 _NOT_SHARED = ("output_last_message", "bundle", "worktree", "record", "replay", "best_of")
 """Options of `exec` that two tasks cannot have in common."""
+_TIMEOUT_S = 3600.0
+"""Of an attempt, if neither the person nor the task says otherwise."""
 
 
 def _count(text: str, least: int = 1) -> int:
@@ -67,7 +72,8 @@ class Options:
     limit: Annotated[
         Sequence[tuple[str, int]], option("--limit", action="append", type=_limit)
     ] = ()
-    timeout: Annotated[float, option("--timeout", type=_seconds)] = 3600.0
+    timeout: Annotated[float | None, option("--timeout", type=_seconds)] = None
+    trust_tasks: Annotated[bool, flag(SWITCH)] = False
     retries: Annotated[int, option("--retries", type=partial(_count, least=0))] = 2
     fail_fast: Annotated[bool, flag("--fail-fast")] = False
     only: Annotated[str | None, option("--only")] = None
@@ -94,20 +100,21 @@ def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     config = read_config(arguments, environment)
     warn_of_config(config)
     with _opened(options.tasks) as file:
-        tasks = TaskFile(file, options.tasks, environment, config.model_provider)
+        rules = None if options.trust_tasks else _rules(arguments, config, environment)
+        tasks = TaskFile(file, options.tasks, environment, config, rules, options.timeout)
         rows = _selected(list(tasks.rows()), options)
         results = ResultsFile(Path(options.output))
         results.forget(_ended_to_redo(rows, results, options.redo))
         ended = Counter(results.ended[row.id][1] for row in rows if row.id in results.ended)
         out = 1
-        about = (of_exec, options.timeout, config, environment)
+        about = (of_exec, options.timeout or _TIMEOUT_S, config, environment)
         if options.ray is None:
             engine = LocalEngine(*about)
         else:
             # Ray prints to standard output, whatever it is told.
             out = os.dup(1)
             os.dup2(2, 1)
-            engine = RayEngine(options.ray, options.cpus, *about)
+            engine = RayEngine(options.ray, options.cpus, *about, trusts_tasks=options.trust_tasks)
         view = View(out if options.json else None, len(rows), ended)
         try:
             work = _work(options, tasks, rows, results, engine, view, config.model)
@@ -118,6 +125,16 @@ def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         results.write_predictions(Path(options.predictions))
     view.show(0, code)
     return code
+
+
+def _rules(arguments: Arguments, config: Config, environment: Mapping[str, str]) -> RowRules:
+    """The rules for rows that the person has not read."""
+
+    @cache
+    def provider_of(model: str) -> str:
+        return read_config(replace(arguments, model=model), environment).model_provider
+
+    return RowRules(config.model_provider, provider_of)
 
 
 async def _work(

@@ -9,34 +9,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self, cast
 
 import pydantic
-from pydantic import AliasChoices, Field
+import pydantic_core
+from pydantic import Field
 
 from codex_py.command_line.parser import suggestion
-from codex_py.config.limits import amount
+from codex_py.commands.batch.untrusted import SWITCH, Refused, RowRules
+from codex_py.config.config import Config
+from codex_py.config.limits import LIMITS, Budget, amount
 from codex_py.config.paths import project_root
 from codex_py.errors import ConfigError, UsageError
+from codex_py.filesystem.denials import denials_of
 
 _MAX_LINE_BYTES = 16 * 1024 * 1024
 
 
 class Task(pydantic.BaseModel):
-    """A task; the names of SWE-bench are read too. To be validated with the environment as its context."""
+    """A task. To be validated with the environment as its context."""
 
     model_config = pydantic.ConfigDict(strict=True, frozen=True, extra="forbid")
 
-    id: str = Field(
-        validation_alias=AliasChoices("id", "instance_id"),
-        pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$",
-    )
-    prompt: str = Field("", validation_alias=AliasChoices("prompt", "problem_statement"))
+    id: str = Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$")
+    prompt: str = ""
     prompt_file: str | None = None
     cwd: str = "."
     repo: str | None = None
     """The repository of a work tree of its own."""
-    base: str = Field("HEAD", validation_alias=AliasChoices("base", "base_commit"))
+    base: str = "HEAD"
     verify: str | list[str] = []
     timeout: float | None = None
     max_turns: float | None = None
@@ -51,25 +52,11 @@ class Task(pydantic.BaseModel):
     """Variables that must be set."""
     meta: Any = None
 
-    @pydantic.model_validator(mode="before")
-    @classmethod
-    def _without_columns(cls, fields: Any) -> Any:
-        """The rows of SWE-bench have many more."""
-        match fields:
-            case {"instance_id": _}:
-                return {name: fields[name] for name in _KNOWN & fields.keys()}
-            case _:
-                return fields
-
     @pydantic.field_validator("timeout", "max_turns", "max_tokens", "max_cost", mode="before")
     @classmethod
     def _amount(cls, value: object, info: pydantic.ValidationInfo) -> float:
-        try:
-            return amount(
-                "max_time" if info.field_name == "timeout" else str(info.field_name), str(value)
-            )
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
+        limit = "max_time" if info.field_name == "timeout" else str(info.field_name)
+        return _read_amount(limit, value)
 
     @pydantic.model_validator(mode="after")
     def _check(self, info: pydantic.ValidationInfo) -> Self:
@@ -98,16 +85,52 @@ class Task(pydantic.BaseModel):
     def exec_options(self) -> list[str]:
         provider = {} if self.provider is None else {"model_provider": self.provider}
         verify = [self.verify] if isinstance(self.verify, str) else self.verify
-        single = {"model": self.model, "max-turns": self.max_turns}
-        single |= {"max-tokens": self.max_tokens, "max-cost": self.max_cost}
+        single = {"model": self.model, **self._limits()}
+        settings = {k: v for k, v in {**provider, **self.config}.items() if k not in _LIMIT_KEYS}
         return [
-            *(f"--config={k}={json.dumps(v)}" for k, v in {**provider, **self.config}.items()),
-            *(f"--{name}={value}" for name, value in single.items() if value is not None),
+            *(f"--config={key}={json.dumps(value)}" for key, value in settings.items()),
+            *(f"--{name.replace('_', '-')}={v}" for name, v in single.items() if v is not None),
             *(f"--verify={script}" for script in verify),
         ]
 
+    def tightened(self, budget: Budget, timeout_s: float | None) -> Self:
+        """The task with no limit above one of these. None is no limit.
 
-_KNOWN = {*Task.model_fields, "instance_id", "problem_statement", "base_commit"}
+        Raises:
+            ValueError: an amount in `config` cannot be read.
+        """
+        limits: dict[str, float] = {}
+        for name, own in self._limits().items():
+            amounts = [getattr(budget, name), None if own is None else _read_amount(name, own)]
+            if given := [each for each in amounts if each is not None]:
+                limits[name] = min(given)
+        config = {key: value for key, value in self.config.items() if key not in _LIMIT_KEYS}
+        config |= {f"budget.{name}": limit for name, limit in limits.items() if name not in _KNOWN}
+        changes: dict[str, Any] = {name: limits[name] for name in limits.keys() & _KNOWN}
+        if times := [each for each in (self.timeout, timeout_s) if each is not None]:
+            changes["timeout"] = min(times)
+        return self.model_copy(update={**changes, "config": config})
+
+    def _limits(self) -> dict[str, Any]:
+        """By their names in `LIMITS`. A column counts before a setting in `config`; None: the task sets none."""
+        found: dict[str, Any] = {}
+        for name, key in zip(LIMITS, _LIMIT_KEYS, strict=True):
+            column = getattr(self, name, None)
+            found[name] = self.config.get(key) if column is None else column
+        return found
+
+
+def _read_amount(limit: str, value: object) -> float:
+    try:
+        return amount(limit, str(value))
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+
+
+_LIMIT_KEYS = tuple(f"budget.{name}" for name in LIMITS)
+_OF_SWE_BENCH = {"instance_id": "id", "problem_statement": "prompt", "base_commit": "base"}
+"""Columns of SWE-bench, and their names here."""
+_KNOWN = {*Task.model_fields, *_OF_SWE_BENCH}
 
 
 @dataclass(slots=True)
@@ -127,31 +150,54 @@ class Row:
 
 
 class TaskFile:
-    """`provider`: that of tasks which name none."""
+    """
+    Args:
+        config: of the batch. Its provider is that of tasks which name none, and nothing that it denies is read.
+        rules: for rows that the person has not read; None: the person trusts them.
+        timeout_s: what the person gave; only rows that are not trusted are held to it.
+    """
 
     def __init__(
-        self, file: BinaryIO, name: str, environment: Mapping[str, str], provider: str
+        self,
+        file: BinaryIO,
+        name: str,
+        environment: Mapping[str, str],
+        config: Config,
+        rules: RowRules | None,
+        timeout_s: float | None,
     ) -> None:
         self._file, self._name = file, name
-        self._environment, self._provider = environment, provider
+        self._environment, self._config = environment, config
+        self._rules, self._timeout_s = rules, timeout_s
+        self._denials = denials_of(config.files)
 
     def rows(self) -> Iterator[Row]:
-        """Check all lines. Raises a `UsageError` for the first bad one."""
+        """Check all lines.
+
+        Raises:
+            UsageError: a line is bad, or some have settings that need `--trust-tasks`.
+        """
         seen: set[str] = set()
+        refused = Refused()
         offset = number = 0
         while line := self._file.readline(_MAX_LINE_BYTES):
             number += 1
             if line.strip():
                 try:
-                    task = self._task(line)
-                    if task.id in seen:
-                        raise ValueError(f"the id {task.id!r} was there before")
+                    fields = _fields(line)
+                    if offences := self._offences(fields):
+                        refused.add(number, offences)
+                    else:
+                        task = self._task(fields)
+                        if task.id in seen:
+                            raise ValueError(f"the id {task.id!r} was there before")
+                        seen.add(task.id)
+                        yield self._row(task, offset, line)
                 except ValueError as error:
                     raise UsageError(f"line {number} of {self._name}: {_reason(error)}") from None
-                seen.add(task.id)
-                provider = task.provider or str(task.config.get("model_provider", self._provider))
-                yield Row(task.id, offset, _digest(line), provider, task.priority)
             offset += len(line)
+        if refused.rows:
+            raise UsageError(f"{self._name}: {refused.sentence()}")
 
     def task(self, row: Row) -> Task:
         """Read and check a task again. Raises a `UsageError` if it is no more what it was."""
@@ -160,14 +206,57 @@ class TaskFile:
         try:
             if _digest(line) != row.digest:
                 raise ValueError("its line has changed since the batch began")
-            return self._task(line)
+            fields = _fields(line)
+            # A link may lead elsewhere by now.
+            if offences := self._offences(fields):
+                raise ValueError(f"{offences[0]} needs {SWITCH}")
+            return self._task(fields)
         except ValueError as error:
             raise UsageError(_reason(error)) from None
 
-    def _task(self, line: bytes) -> Task:
-        if len(line) == _MAX_LINE_BYTES:
-            raise ValueError("it is longer than 16 MB")
-        return Task.model_validate_json(line.removeprefix(BOM_UTF8), context=self._environment)
+    def _offences(self, fields: Any) -> list[str]:
+        if self._rules is None or not isinstance(fields, dict):
+            return []
+        return list(self._rules.offences(cast("dict[str, Any]", fields), _KNOWN))
+
+    def _task(self, fields: Any) -> Task:
+        task = Task.model_validate(fields, context=self._environment)
+        path = task.prompt_file
+        if path is not None and self._denials.refuses(Path(path).absolute()):
+            raise ValueError(f"{path!r} is denied")
+        if self._rules is None:
+            return task
+        return task.tightened(self._config.budget, self._timeout_s)
+
+    def _row(self, task: Task, offset: int, line: bytes) -> Row:
+        named = task.provider or task.config.get("model_provider")
+        provider = str(named or self._config.model_provider)
+        return Row(task.id, offset, _digest(line), provider, task.priority)
+
+
+def _fields(line: bytes) -> Any:
+    """The columns of a line that are read.
+
+    Raises:
+        ValueError: it is no JSON, or too long.
+    """
+    if len(line) == _MAX_LINE_BYTES:
+        raise ValueError("it is longer than 16 MB")
+    try:
+        fields = pydantic_core.from_json(line.removeprefix(BOM_UTF8))
+    except ValueError as error:
+        reason = str(error).replace(" at line 1 ", " at ")
+        raise ValueError(f"it is not JSON: {reason}") from None
+    if not isinstance(fields, dict):
+        return fields
+    row = cast("dict[str, Any]", fields)
+    if "instance_id" in row:
+        # The others may have names of ours, and mean something else there.
+        row = {name: row[name] for name in (*_OF_SWE_BENCH, "repo") if name in row}
+    for theirs, ours in _OF_SWE_BENCH.items():
+        if theirs in row and ours not in row:
+            row[ours] = row.pop(theirs)
+    return row
 
 
 def _digest(line: bytes) -> str:
@@ -181,6 +270,4 @@ def _reason(error: Exception) -> str:
     key = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":
         return f"unknown key {key!r}.{suggestion(key, _KNOWN)}"
-    if first["type"] == "json_invalid":
-        return f"it is not JSON: {first['msg'].partition(': ')[2].replace(' at line 1 ', ' at ')}"
     return (f"{key}: " if key else "") + first["msg"].removeprefix("Value error, ")

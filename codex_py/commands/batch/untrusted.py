@@ -1,0 +1,128 @@
+"""Decides what a row of a task file may say if the person who runs it has not read it. docs/batch.md describes it.
+
+A task file is often a data set of a stranger. Without `--trust-tasks` its rows are data: they say what to do, and can
+lower the limits of a run. They choose no program, no place, no permission and no provider.
+"""
+
+import os
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
+
+from codex_py.config.limits import LIMITS
+
+SWITCH: Final = "--trust-tasks"
+_MAX_NAMED: Final = 4
+_INSIDE: Final = ("repo", "prompt_file")
+"""Columns that name a path, which has to be below the working directory."""
+_COLUMNS: Final[Mapping[str, str]] = {
+    "id": "It names the result.",
+    "prompt": "It is text for the model, as the files of the repository are.",
+    "prompt_file": "The same text, from a file below the working directory.",
+    "repo": "A repository below the working directory. The task works in a worktree of it.",
+    "base": "A commit that this repository already has.",
+    "timeout": "A limit, which can only be lowered.",
+    "max_turns": "A limit, which can only be lowered.",
+    "max_tokens": "A limit, which can only be lowered.",
+    "max_cost": "A limit, which can only be lowered.",
+    "model": "A model of the provider that the person has chosen.",
+    "config": "Each of its keys is looked up in `_SETTINGS`.",
+    "priority": "It is the order of the tasks.",
+    "meta": "It is copied into the result.",
+}
+"""The columns that any row may have, and why."""
+_SETTINGS: Final[Mapping[str, str]] = {
+    "model": "A model of the provider that the person has chosen.",
+    "model_reasoning_effort": "How much the model thinks.",
+    "model_reasoning_summary": "How its thoughts are summed up.",
+    "model_verbosity": "How much it says.",
+    "model_context_window": "A size of the model.",
+    "model_max_output_tokens": "The length of an answer.",
+    "model_auto_compact_token_limit": "When the history is summed up.",
+    "tool_output_token_limit": "How much of an output the model gets.",
+    "parallel_tool_calls": "How many calls a response may have.",
+    **{f"budget.{name}": "A limit, which can only be lowered." for name in LIMITS},
+}
+"""The keys that `config` of any row may have, and why. They are compared as they are written: a key that is quoted,
+nested or spelled in another way is not in the table."""
+
+
+class RowRules:
+    """
+    Args:
+        provider: the one that the person has chosen for the batch.
+        provider_of: returns the provider that a name of a model leads to.
+    """
+
+    def __init__(self, provider: str, provider_of: Callable[[str], str]) -> None:
+        self._provider, self._provider_of = provider, provider_of
+        self._cwd = os.path.realpath(Path.cwd())
+
+    def offences(self, row: Mapping[str, Any], known: Container[str]) -> Iterator[str]:
+        """The columns and settings that need `--trust-tasks`, each with the reason where the key alone tells none.
+
+        Args:
+            known: the columns of a task. Others are refused anyway.
+        """
+        for column, value in row.items():
+            if column not in _COLUMNS:
+                if column in known:
+                    yield _shown(column)
+            elif column == "config":
+                yield from self._offending_settings(value)
+            elif column in _INSIDE and not self._is_inside(value):
+                yield f"{_shown(column)} (it leads out of the working directory)"
+            elif column == "model":
+                yield from self._offending_model(column, value)
+
+    def _offending_settings(self, config: Any) -> Iterator[str]:
+        if not isinstance(config, dict):
+            # The row is no task, whoever wrote it.
+            return
+        for key, value in cast("dict[str, Any]", config).items():
+            if key not in _SETTINGS:
+                yield _shown(f"config.{key}")
+            elif key == "model":
+                yield from self._offending_model(f"config.{key}", value)
+
+    def _offending_model(self, key: str, model: Any) -> Iterator[str]:
+        if not isinstance(model, str):
+            return
+        provider = self._provider_of(model)
+        if provider != self._provider:
+            yield f"{_shown(key)} (it names the provider {provider!r})"
+
+    def _is_inside(self, path: Any) -> bool:
+        if not isinstance(path, str):
+            return True
+        real = os.path.realpath(path)
+        return real == self._cwd or real.startswith(f"{self._cwd}/")
+
+
+class Refused:
+    """The settings of a file that need `--trust-tasks`: how many, in how many rows, and the first of them."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._count = 0
+        self._first: list[str] = []
+
+    def add(self, line: int, offences: Sequence[str]) -> None:
+        self.rows += 1
+        self._count += len(offences)
+        for offence in offences[: _MAX_NAMED - len(self._first)]:
+            self._first.append(f"line {line} {offence}")
+
+    def sentence(self) -> str:
+        left = self._count - len(self._first)
+        more = f" and {left:,} more" if left else ""
+        settings = "1 setting" if self._count == 1 else f"{self._count:,} settings"
+        rows = "1 row" if self.rows == 1 else f"{self.rows:,} rows"
+        return (
+            f"{settings} in {rows} could run a program, widen what it may do, or send it elsewhere:"
+            f" {', '.join(self._first)}{more}. If you have read them, add {SWITCH}"
+        )
+
+
+def _shown(key: str) -> str:
+    return repr(key if len(key) <= 60 else f"{key[:60]}…")
