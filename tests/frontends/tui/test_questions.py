@@ -239,9 +239,8 @@ def test_no_line_of_a_reason_passes_for_the_command(start: Start) -> None:
     with ScriptedServer([reply, says("Well.")]) as server:
         program = start(server, "Make it.")
         program.wait_for("$ touch made")
-        assert (
+        program.wait_for(
             "Why asked: outside of the sandbox\n  The model says: see below $ git status\n"
-            in program.text
         )
         program.press("esc")
         program.wait_for("interrupted")
