@@ -5,6 +5,7 @@ process. Local addresses are no exception: `NO_PROXY` has to name them.
 """
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -15,45 +16,60 @@ from codex_py.protocol.addresses import shown_url
 from codex_py.protocol.frozen import frozen
 
 _MAX_PORT = 65535
+_BETWEEN_ENTRIES = r"[,;\s]+"
+"""curl takes commas and blanks; Windows and some desktops write semicolons."""
 
 
 @frozen
 class Proxies:
     by_scheme: Mapping[str, tuple[str, str]]
-    """`http`, `https`, `all` → the name of the variable and the proxy's URL."""
+    """`http`, `https`, `all` → the name of the variable and its value, which is not checked."""
     exempt: tuple[str, ...]
     """Entries of `NO_PROXY`, in lower case."""
 
     def proxy_for(self, url: httpx.URL) -> tuple[str, str] | None:
-        """The variable and the proxy's URL; None for a direct connection."""
+        """The variable and the proxy's URL; None for a direct connection.
+
+        Raises:
+            ConfigError: the proxy's address is no URL that can be used. Desktops set proxies that no request needs.
+        """
         found = self.by_scheme.get(url.scheme) or self.by_scheme.get("all")
         port = url.port or (443 if url.scheme == "https" else 80)
         if found is None or any(_covers(entry, url.host, port) for entry in self.exempt):
             return None
+        name, value = found
+        return name, _checked(name, value)
+
+    def problems(self) -> list[str]:
+        """A sentence for each proxy that cannot be used, whether a request needs it or not."""
+        found: list[str] = []
+        for name, value in self.by_scheme.values():
+            try:
+                _checked(name, value)
+            except ConfigError as error:
+                found.append(str(error))
         return found
 
 
 def proxies_from(environment: Mapping[str, str]) -> Proxies | None:
-    """What the environment says; None where it names no proxy.
-
-    Raises:
-        ConfigError: a proxy's address is no URL that can be used.
-    """
+    """What the environment says; None where it names no proxy."""
     by_scheme: dict[str, tuple[str, str]] = {}
     for scheme in ("http", "https", "all"):
         # The spelling in small letters is the older one, and wins.
         for name in (f"{scheme}_proxy", f"{scheme}_proxy".upper()):
             value = environment.get(name, "").strip()
             if value:
-                by_scheme[scheme] = (name, _checked(name, value))
+                by_scheme[scheme] = (name, value)
                 break
     exempt = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
-    entries = tuple(entry for part in exempt.split(",") if (entry := part.strip().lower()))
+    entries = tuple(entry.lower() for entry in re.split(_BETWEEN_ENTRIES, exempt) if entry)
     return Proxies(by_scheme, entries) if by_scheme else None
 
 
 def _checked(name: str, value: str) -> str:
     address = value if "://" in value else f"http://{value}"
+    # GNOME and some VPN programs name the protocol without its version.
+    address = re.sub("^socks://", "socks5://", address, flags=re.IGNORECASE)
     try:
         # The value may hold a password, so that no message repeats it.
         url = httpx.Proxy(address).url
@@ -69,8 +85,10 @@ def _checked(name: str, value: str) -> str:
 
 
 def _covers(entry: str, host: str, port: int) -> bool:
-    """Whether one entry of `NO_PROXY` names this host: `*`, a host and all below it, an address, a
-    network (`10.0.0.0/8`); each with a port behind it or without.
+    """True if one entry of `NO_PROXY` names this host.
+
+    It is `*`, a host and all below it, an address, a network (`10.0.0.0/8`) or the beginning of addresses (`127.*`);
+    each with a port behind it or without.
     """
     host = host.lower().rstrip(".")
     entry = entry.split("://")[-1]
@@ -84,6 +102,8 @@ def _covers(entry: str, host: str, port: int) -> bool:
     name, colon, entry_port = entry.rpartition(":")
     if colon and name and entry_port.isdigit():
         return int(entry_port) == port and _covers(name, host, port)
+    if entry.endswith(".*") and address is not None:
+        return host.startswith(entry[:-1])
     domain = entry.removeprefix("*").strip(".")
     return bool(domain and address is None) and (host == domain or host.endswith(f".{domain}"))
 
@@ -97,7 +117,8 @@ class ProxyTransport(httpx.AsyncBaseTransport):
         self._by_proxy: dict[str, httpx.AsyncBaseTransport] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Raises a `ConfigError` if the proxy speaks SOCKS, and the package for it is not installed."""
+        """Raises a `ConfigError` if the proxy cannot be used: its address is wrong, or it speaks SOCKS and the package for
+        it is not installed."""
         proxy = self._proxies.proxy_for(request.url)
         if proxy is None:
             return await self._direct.handle_async_request(request)
@@ -118,7 +139,8 @@ class ProxyTransport(httpx.AsyncBaseTransport):
                 transport = httpx.AsyncHTTPTransport(proxy=address)
             except ImportError as error:
                 raise ConfigError(
-                    f"{name} names a SOCKS proxy, which needs the package `socksio`"
+                    f"{name} names a SOCKS proxy, which needs the package `socksio`: install"
+                    " `codex-py-agent[socks]`, or exempt the host with NO_PROXY"
                 ) from error
             self._by_proxy[address] = transport
         return transport

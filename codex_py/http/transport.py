@@ -63,11 +63,7 @@ async def _set_aside(response: httpx.Response) -> None:
 
 
 def http_transport(environment: Mapping[str, str]) -> httpx.AsyncBaseTransport:
-    """Direct connections, and proxied ones for what `environment` says to proxy.
-
-    Raises:
-        ConfigError: a proxy variable cannot be used.
-    """
+    """Direct connections, and proxied ones for what `environment` says to proxy."""
     proxies = proxies_from(environment)
     return ProxyTransport(BulkTransport(), proxies) if proxies else BulkTransport()
 

@@ -447,9 +447,14 @@ def test_a_proxy_that_is_no_address_stops_the_run(place: Workplace) -> None:
     with ScriptedServer() as server:
         outcome = place.run(server, env={"HTTP_PROXY": "ftp://127.0.0.1"})
     assert (outcome.code, server.requests) == (78, [])
-    assert outcome.err.splitlines()[-1] == (
-        "Error: HTTP_PROXY is no address of an http, https or socks5 proxy"
-    )
+    says_once(outcome, "HTTP_PROXY is no address of an http, https or socks5 proxy")
+
+
+@pytest.mark.parametrize("proxy", ["ftp://127.0.0.1", "socks://127.0.0.1:9/"])
+def test_a_proxy_that_no_request_needs_stops_nothing(place: Workplace, proxy: str) -> None:
+    with ScriptedServer([DONE]) as server:
+        env = {"all_proxy": proxy, "no_proxy": "localhost 127.0.0.1"}
+        assert place.run(server, env=env).messages == ["done"]
 
 
 def test_headers_and_query_of_the_provider_are_sent(place: Workplace) -> None:

@@ -52,6 +52,12 @@ def test_small_letters_win() -> None:
         ("::1", "[::1]:8080"),
         ("[::1]", "[::1]"),
         ("fd00::/8", "[fd00::5]"),
+        ("other example.com", "example.com"),
+        ("localhost;127.0.0.1;", "127.0.0.1:8080"),
+        ("a,\tb  ;c", "c"),
+        ("127.*", "127.0.0.1:1234"),
+        ("192.168.*", "192.168.7.9"),
+        ("10.*:80", "10.0.0.1"),
     ],
 )
 def test_no_proxy_exempts(entry: str, host: str) -> None:
@@ -87,8 +93,18 @@ def test_no_proxy_leaves_the_others(entry: str, host: str) -> None:
 )
 def test_a_bad_address_names_its_variable_and_no_secret(value: str) -> None:
     with pytest.raises(ConfigError, match="HTTPS_PROXY") as caught:
-        http_client(environment={"HTTPS_PROXY": value})
+        proxy_for("https://h/", HTTPS_PROXY=value)
     assert "secret" not in str(caught.value)
+    # A proxy that no request needs stops nothing.
+    assert proxy_for("http://h/", HTTPS_PROXY=value) is None
+    assert proxy_for("https://h/", HTTPS_PROXY=value, NO_PROXY="h") is None
+
+
+@pytest.mark.parametrize("value", ["socks://127.0.0.1:9/", "SOCKS://127.0.0.1:9"])
+def test_socks_without_a_version_is_socks_5(value: str) -> None:
+    found = proxy_for("http://h/", ALL_PROXY=value)
+    assert found is not None
+    assert found[1].startswith("socks5://127.0.0.1:9")
 
 
 def test_requests_go_through_the_proxy_but_for_the_exempt() -> None:

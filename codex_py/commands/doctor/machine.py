@@ -115,6 +115,10 @@ def _network(environment: Mapping[str, str]) -> Result:
     for name in _CERTIFICATES:
         if (path := environment.get(name)) and not os.access(path, os.R_OK):
             return Result("fail", f"{name} cannot be read", f"Correct or unset {name}.", details)
+    problems = [] if proxies is None else proxies.problems()
+    if problems:
+        remedy = "Correct or unset it; requests to hosts that NO_PROXY names need none."
+        return Result("fail", "; ".join(problems), remedy, details)
     text = "connections are direct" if proxies is None else "connections go through a proxy"
     return Result("ok", text, details=details)
 
