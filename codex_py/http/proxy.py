@@ -117,8 +117,8 @@ class ProxyTransport(httpx.AsyncBaseTransport):
         self._by_proxy: dict[str, httpx.AsyncBaseTransport] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Raises a `ConfigError` if the proxy cannot be used: its address is wrong, or it speaks SOCKS and the package for
-        it is not installed."""
+        """Raises a `ConfigError` if the proxy cannot be used: its address is wrong, or it speaks SOCKS and the package
+        for it is not installed."""
         proxy = self._proxies.proxy_for(request.url)
         if proxy is None:
             return await self._direct.handle_async_request(request)

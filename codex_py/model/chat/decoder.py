@@ -4,10 +4,12 @@ Specification: https://platform.openai.com/docs/api-reference/chat-streaming. Se
 the index of a call, send arguments whole or in pieces, and name the reason of the end as they like.
 """
 
+from collections.abc import Collection
 from typing import Any, cast
 
 from codex_py.errors import ModelError, StreamError
 from codex_py.model.failures import incomplete, stream_failure
+from codex_py.model.freeform import function_specs
 from codex_py.model.provider_data import Maker
 from codex_py.model.response_builder import BuildingDecoder, Piece, ResponseBuilder
 from codex_py.protocol.json_fields import (
@@ -48,7 +50,7 @@ class ChatDecoder(BuildingDecoder):
         super().__init__(prompt, maker, deltas=deltas)
         self._thought: Piece | None = None
         self._message: Piece | None = None
-        self._calls = _Calls(self._out)
+        self._calls = _Calls(self._out, {spec.name for spec in function_specs(prompt.tools)})
         self._head: str | None = ""
         """Text that is not given out yet, because it may be a part of a tag; None once no tag is looked for."""
         self._is_in_tag = False
@@ -190,10 +192,15 @@ def _before_tag(text: str) -> str:
 
 
 class _Calls:
-    """Puts the pieces of calls together: by index, by id, or by the order in which they come."""
+    """Puts the pieces of calls together: by index, by id, or by the order in which they come.
 
-    def __init__(self, out: ResponseBuilder) -> None:
+    Args:
+        offered: the names of the functions in the request.
+    """
+
+    def __init__(self, out: ResponseBuilder, offered: Collection[str]) -> None:
         self._out = out
+        self._offered = offered
         self._at: dict[int, Piece] = {}
         self._by_id: dict[str, Piece] = {}
         self._last: Piece | None = None
@@ -212,8 +219,11 @@ class _Calls:
             # Else several calls have one id: this one gets its own.
             piece.call_id = call_id
             self._by_id[call_id] = piece
-        # Many servers repeat the name in every chunk.
-        piece.name = piece.name or name
+        if self._continues_name(piece, index, name):
+            piece.name += name
+        else:
+            # Many servers repeat the name in every chunk.
+            piece.name = piece.name or name
         if (extra := delta.get("extra_content")) is not None:
             piece.data["extra_content"] = extra
         arguments = function.get("arguments")
@@ -232,11 +242,24 @@ class _Calls:
         if known is None or (call_id and known.call_id and call_id != known.call_id):
             return None
         name = text_field(function, "name")
+        if self._continues_name(known, index, name):
+            return known
         is_other = bool(name and known.name and name != known.name)
         # Some servers give every call the same index, or none; others repeat the name in an empty chunk at the end.
         has_more = index is None or bool(function.get("arguments"))
         is_next = bool(name and not call_id and has_more and _is_complete(known))
         return None if is_other or is_next else known
+
+    def _continues_name(self, piece: Piece, index: int | None, name: str) -> bool:
+        """True if a server sends the name of one call in pieces, and this is a further one.
+
+        It has the same index, no arguments have come yet, and together the pieces are a function that was offered, or
+        the beginning of one. A name that was offered itself is that of another call.
+        """
+        if index is None or not (name and piece.name) or piece.size or name in self._offered:
+            return False
+        joined = piece.name + name
+        return any(offered.startswith(joined) for offered in self._offered)
 
 
 def _repeats(piece: Piece, arguments: str) -> bool:

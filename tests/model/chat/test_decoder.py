@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -19,15 +20,17 @@ from codex_py.protocol.stream import (
     ResponseEvent,
     Usage,
 )
-from codex_py.protocol.tools import FreeformSpec
+from codex_py.protocol.tools import FreeformSpec, FunctionSpec
 
 PATCH = FreeformSpec("apply_patch", "Patches.", "start: x")
+OFFERED = ("exec_command", "shell", "shell_command", "mcp__srv__tool")
 DONE = "[DONE]"
 STOP: dict[str, Any] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 
 
-def decoder() -> ChatDecoder:
-    prompt = Prompt(model="m", input=[], cache_key="t", tools=[PATCH])
+def decoder(offered: Sequence[str] = ()) -> ChatDecoder:
+    tools = [PATCH, *(FunctionSpec(name, "", {"type": "object"}) for name in offered)]
+    prompt = Prompt(model="m", input=[], cache_key="t", tools=tools)
     return ChatDecoder(prompt, Maker("p", "p"), deltas=True)
 
 
@@ -40,8 +43,8 @@ def part(arguments: Any = "", *, name: str = "", **fields: Any) -> dict[str, Any
     return chunk(tool_calls=[{**fields, "function": function}])
 
 
-def decode(*chunks: Any) -> list[ResponseEvent]:
-    reader = decoder()
+def decode(*chunks: Any, offered: Sequence[str] = ()) -> list[ResponseEvent]:
+    reader = decoder(offered)
     events: list[ResponseEvent] = []
     for each in chunks:
         events += reader.feed(each if isinstance(each, str) else json.dumps(each))
@@ -172,6 +175,47 @@ def test_without_index_and_id_a_name_begins_a_call_once_the_last_one_is_whole() 
     found = calls(decode(part(A, name="f"), part(B, name="f"), chunk("stop"), DONE))
     assert [(name, arguments) for _, name, arguments in found] == [("f", A), ("f", B)]
     assert len({call_id for call_id, *_ in found}) == 2
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ["exec_", "command"],
+        ["exec_command"],
+        ["e", "xec", "_com", "mand"],
+        ["shell", "_command"],
+        ["mcp__srv", "__", "tool"],
+    ],
+)
+@pytest.mark.parametrize("has_id", [True, False])
+def test_a_name_in_pieces_is_that_of_one_call(pieces: list[str], has_id: bool) -> None:
+    first = {"id": "a"} if has_id else {}
+    chunks = [part(name=pieces[0], index=0, **first)]
+    chunks += [part(name=piece, index=0) for piece in pieces[1:]]
+    chunks += [part(piece, index=0) for piece in ('{"a"', ":1}")]
+    chunks += [part(B, name="shell", index=1, id="b"), chunk("tool_calls"), DONE]
+    found = calls(decode(*chunks, offered=OFFERED))
+    assert [(name, arguments) for _, name, arguments in found] == [
+        ("".join(pieces), A),
+        ("shell", B),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        # One index for every call, as some servers have it.
+        (["shell", "exec_command"], ["shell", "exec_command"]),
+        (["exec_command", "shell"], ["exec_command", "shell"]),
+        (["unknown", "_command"], ["unknown", "_command"]),
+    ],
+)
+def test_a_name_that_no_pieces_make_is_that_of_another_call(
+    names: list[str], expected: list[str]
+) -> None:
+    chunks = [part(name=name, index=0) for name in names]
+    found = calls(decode(*chunks, chunk("tool_calls"), DONE, offered=OFFERED))
+    assert [name for _, name, _ in found] == expected
 
 
 def test_a_name_that_is_repeated_at_the_end_is_no_call() -> None:
