@@ -55,6 +55,10 @@ class ChatDecoder(BuildingDecoder):
         """Text that is not given out yet, because it may be a part of a tag; None once no tag is looked for."""
         self._is_in_tag = False
         """The opening tag has come, and the closing one has not."""
+        self._seeks_closing = True
+        """A closing tag may come that had no opening one: templates of some models put that one into the prompt."""
+        self._end = ""
+        """The last characters of the text, which may have the beginning of a closing tag."""
         self._reason: str | None = None
         self._usage: JsonObject = {}
 
@@ -130,7 +134,7 @@ class ChatDecoder(BuildingDecoder):
     def _say(self, text: str) -> None:
         """Take text. What stands between `<think>` tags at its beginning is reasoning."""
         if self._head is None:
-            self._out.write(self._speaking(), text)
+            self._speak(text)
             return
         self._head += text
         if not self._is_in_tag:
@@ -145,6 +149,41 @@ class ChatDecoder(BuildingDecoder):
         self._head = None if closing else self._head[len(thought) :]
         self._think_aloud(thought)
         if rest := rest.lstrip():
+            self._speak(rest)
+
+    def _speak(self, text: str) -> None:
+        if self._message is None and not self._seeks_closing:
+            # It begins behind the closing tag.
+            text = text.lstrip()
+            if not text:
+                return
+        self._out.write(self._speaking(), text)
+        if self._seeks_closing:
+            self._end += text
+            if _CLOSING in self._end:
+                self._split_at_closing(is_end=False)
+            self._end = self._end[-len(_CLOSING) :]
+
+    def _split_at_closing(self, *, is_end: bool) -> None:
+        """Make reasoning of the text before a closing tag that had no opening one.
+
+        `is_end`: no more text comes. Otherwise wait for what follows the tag, since an answer may speak of it.
+        """
+        piece = self._message
+        if piece is None or not self._seeks_closing:
+            return
+        before, closing, rest = piece.text.partition(_CLOSING)
+        if not closing or (not rest and not is_end):
+            return
+        self._seeks_closing = False
+        ends_line = before.endswith("\n") or not rest or rest.startswith(("\n", "\r"))
+        if self._thought is not None or not ends_line or _OPENING in before or _is_in_code(before):
+            return
+        piece.kind = "reasoning"
+        piece.data["field"] = THINK_TAG
+        piece.replace(before.strip())
+        self._thought, self._message = piece, None
+        if rest := rest.lstrip():
             self._out.write(self._speaking(), rest)
 
     def _think_aloud(self, text: str) -> None:
@@ -157,7 +196,8 @@ class ChatDecoder(BuildingDecoder):
         if head and self._is_in_tag:
             self._think_aloud(head)
         elif head:
-            self._out.write(self._speaking(), head)
+            self._speak(head)
+        self._split_at_closing(is_end=True)
 
     def _finish(self, cause: str) -> None:
         """The response has ended. `cause`: what is wrong if nothing said that it should."""
@@ -183,6 +223,12 @@ class ChatDecoder(BuildingDecoder):
     def _fail(self, failure: ModelError) -> None:
         self._flush_head()
         super()._fail(failure)
+
+
+def _is_in_code(before: str) -> bool:
+    """True if what follows a text stands in a fenced block or between backticks."""
+    last_line = before.rpartition("\n")[2]
+    return before.count("```") % 2 == 1 or last_line.count("`") % 2 == 1
 
 
 def _before_tag(text: str) -> str:

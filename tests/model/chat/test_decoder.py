@@ -327,3 +327,54 @@ def test_a_response_of_endless_calls_ends() -> None:
 def test_a_number_of_tokens_that_cannot_be_is_none(number: Any) -> None:
     usage = dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), number)
     assert usage_of(decode(chunk(content="."), STOP | {"usage": usage})) == Usage()
+
+
+def said(*texts: str, **fields: Any) -> tuple[str, str]:
+    """The reasoning and the answer of a stream with this text."""
+    chunks = [chunk(**fields)] if fields else []
+    found = items(decode(*chunks, *(chunk(content=text) for text in texts), STOP, DONE))
+    thoughts = [item.summary[0].text for item in found if isinstance(item, Reasoning)]
+    answers = [item.text for item in found if isinstance(item, Message)]
+    return "".join(thoughts), "".join(answers)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I should greet the user.\nLet me.\n</think>\n\nHello!",
+        "I should greet the user.\nLet me.</think>\nHello!",
+        "I should greet the user.\nLet me.\n</think>Hello!",
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_a_closing_tag_alone_ends_reasoning(text: str, size: int) -> None:
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    assert said(*pieces) == ("I should greet the user.\nLet me.", "Hello!")
+
+
+def test_reasoning_may_be_all_that_comes_before_a_call() -> None:
+    chunks = [chunk(content="Let me look.\n</think>"), part(A, name="f", index=0, id="1")]
+    thought, call = items(decode(*chunks, chunk("tool_calls"), DONE))
+    assert isinstance(thought, Reasoning)
+    assert thought.summary[0].text == "Let me look."
+    assert isinstance(call, FunctionCall)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Models end their thoughts with </think> as a rule.",
+        "Write `</think>\n` at the end.",
+        "Write:\n```\nthoughts\n</think>\n```\nThat is all.",
+        "The template is:\n<think>\nthoughts\n</think>\nand so on.",
+    ],
+)
+@pytest.mark.parametrize("size", [1, 1000])
+def test_an_answer_that_speaks_of_the_tag_keeps_it(text: str, size: int) -> None:
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    assert said(*pieces) == ("", text)
+
+
+def test_a_tag_behind_reasoning_of_its_own_is_text() -> None:
+    found = said("x\n</think>\ny", reasoning_content="Hm.")
+    assert found == ("Hm.", "x\n</think>\ny")
