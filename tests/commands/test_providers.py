@@ -107,6 +107,7 @@ def test_what_does_not_work_is_told_and_used_by_later_sessions(place: Workplace)
     assert code == 0
     assert "  tools       no   the model did not call the tool" in out
     assert "  images      no   the model did not see what is in the image" in out
+    assert f"go by that from now on: {place.home}/codex-py/providers.json" in out
     with server([NO_CALL, NO_CALL], text_tools=True) as mock:
         known = json.loads((place.home / "codex-py/providers.json").read_text("utf-8"))
         known["mock"]["gpt-5.5"]["base_url"] = mock.base_url
@@ -131,12 +132,12 @@ def test_a_server_that_refuses_tools_is_tried_with_calls_as_text(place: Workplac
 
 
 def test_a_refusal_that_does_not_speak_of_tools_says_nothing_about_them(place: Workplace) -> None:
-    refusal = Reply(status=400, body=b'{"error": {"message": "max_tokens is too large"}}')
+    refusal = Reply(status=400, body=b'{"error": {"message": "top_k is too large"}}')
     with server([FINE[0], refusal, FINE[5], FINE[6]]) as mock:
         place.configure(mock, wire_api="chat")
         findings = findings_of(place)
     works, note = findings["tools"]
-    assert (works, "max_tokens is too large" in note) == (None, True)
+    assert (works, "top_k is too large" in note) == (None, True)
     assert "text tools" not in findings
     known = json.loads((place.home / "codex-py/providers.json").read_text("utf-8"))
     assert "tools" not in known["mock"]["gpt-5.5"]["works"]
@@ -231,3 +232,51 @@ def test_secrets_in_an_address_are_not_shown(place: Workplace) -> None:
         shown = "".join(command(place, "providers", *arguments)[1:])
         assert "http://127.0.0.1:1/v1" in shown
         assert "secret" not in shown
+
+
+@pytest.mark.parametrize(
+    ("wire_api", "name"),
+    [
+        ("responses", "max_output_tokens"),
+        ("chat", "max_completion_tokens"),
+        ("anthropic", "max_tokens"),
+    ],
+)
+def test_each_request_has_a_small_limit(place: Workplace, wire_api: str, name: str) -> None:
+    with server(FINE) as mock:
+        place.configure(mock, wire_api=wire_api)
+        findings_of(place)
+    assert {request.fields[name] for request in mock.requests} == {1_500}
+
+
+def test_a_limit_that_is_refused_is_left_out(place: Workplace) -> None:
+    refusal = Reply(
+        status=400, body=b'{"error": {"message": "max_completion_tokens is not supported"}}'
+    )
+    with server(
+        [refusal, FINE[0], *[each for reply in FINE[1:] for each in (refusal, reply)]]
+    ) as mock:
+        place.configure(mock, wire_api="chat")
+        findings = findings_of(place)
+    assert findings["streaming"][0] is True
+    assert "max_completion_tokens" not in mock.requests[1].fields
+
+
+def test_a_server_that_loads_its_model_is_asked_again(place: Workplace) -> None:
+    loading = Reply(status=503, body=b'{"error": {"message": "Loading model", "code": 503}}')
+    with server([loading, *FINE]) as mock:
+        place.configure(mock, wire_api="chat")
+        findings = findings_of(place)
+    assert findings["streaming"][0] is True
+
+
+def test_an_answer_beyond_the_limit_is_cut_off_and_no_failure(place: Workplace) -> None:
+    text: list[Any] = [{"choices": [{"index": 0, "delta": {"content": "one two "}}]}] * 3
+    end: Any = {"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]}
+    body = "".join(f"data: {json.dumps(each)}\n\n" for each in (*text, end)) + "data: [DONE]\n\n"
+    long = Reply(body=body.encode(), headers={"content-type": "text/event-stream"})
+    with server([long, long, *FINE[5:7], *FINE]) as mock:
+        place.configure(mock, wire_api="chat")
+        findings = findings_of(place)
+    assert findings["streaming"] == (True, "cut off after 1500 tokens")
+    assert findings["tools"] == (None, "the answer was longer than 1500 tokens")

@@ -47,7 +47,7 @@ def remember(
     facts = {"base_url": provider.base_url, "wire_api": provider.wire_api, "date": date}
     models = object_field(known, provider.id)
     known = {**known, provider.id: {**models, model: {**facts, "works": dict(works)}}}
-    path = _path(home)
+    path = findings_path(home)
     with as_config_error(path, "written"):
         make_private(path.parent)
         with os.fdopen(open_emptied(path), "w", encoding="utf-8") as file:
@@ -57,10 +57,10 @@ def remember(
 def _read(home: Path) -> dict[str, Any]:
     """Nothing is remembered in a file that is not there or is damaged: the next test writes it anew."""
     try:
-        return as_object(json_or(_path(home).read_bytes(), None))
+        return as_object(json_or(findings_path(home).read_bytes(), None))
     except OSError:
         return {}
 
 
-def _path(home: Path) -> Path:
+def findings_path(home: Path) -> Path:
     return home / "codex-py" / "providers.json"

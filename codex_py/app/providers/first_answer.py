@@ -1,15 +1,18 @@
 """Sends a provider one tiny request, as `codex-py providers test` and `doctor --provider` do."""
 
 import asyncio
+import re
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+from typing import Any, Final
 
 from codex_py.app.model import ModelClients
 from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.config.config import Config
-from codex_py.errors import ExitCode, StreamError
+from codex_py.errors import ExitCode, ModelError, StreamError
 from codex_py.model.providers import Provider
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.items import Message, Reasoning, ResponseItem
@@ -26,7 +29,12 @@ from codex_py.protocol.stream import (
     Usage,
 )
 
+MAX_OUTPUT_TOKENS: Final = 1_500
+"""Enough for an answer of a few words behind some reasoning. A local model may never end by itself."""
 _REQUEST_S = 60.0
+_LOADING_S = 30.0
+_LOADING_PAUSE_S = 2.0
+_OF_LIMIT: Final = re.compile("max_(?:completion_|output_)?tokens")
 _RED_PNG = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAJ0lEQVR42u3NsQkAAAjAsP7/tF7h"
     "IASyp6lTCQQCgUAgEAgEgi/BAjLD/C5w/SM9AAAAAElFTkSuQmCC"
@@ -39,7 +47,13 @@ class Answer:
     text_deltas: int = 0
     items: list[ResponseItem] = field(default_factory=list[ResponseItem])
     has_reasoned: bool = False
+    is_cut: bool = False
+    """It was longer than the limit."""
     usage: Usage = field(default_factory=Usage)
+
+    @property
+    def has_begun(self) -> bool:
+        return bool(self.text_deltas or self.items or self.has_reasoned)
 
     def take(self, event: ResponseEvent) -> None:
         match event:
@@ -82,21 +96,64 @@ async def model_clients(
 async def asked(
     client: ModelClient, model: str, text: str, request: Mapping[str, Any], with_image: bool = False
 ) -> Answer:
-    """The whole answer; a `ModelError` if there was none."""
+    """The answer, which is cut off at `MAX_OUTPUT_TOKENS`.
+
+    A server that still loads its model is asked again for some seconds, and one that takes no limit without it.
+
+    Raises:
+        ModelError: there was no answer.
+    """
     image = {"type": "input_image", "image_url": _RED_PNG, "detail": "auto"}
     prompt = Prompt(
         model=model,
         input=[message("user", [input_text(text), *([image] if with_image else [])])],
         cache_key=new_thread_id(),
         instructions="Be brief. Use a tool if one fits.",
+        max_output_tokens=MAX_OUTPUT_TOKENS,
         **request,
     )
+    give_up = time.monotonic() + _LOADING_S
+    while True:
+        try:
+            return await _answered(client, prompt)
+        except ModelError as error:
+            if prompt.max_output_tokens is not None and _refuses_limit(error):
+                prompt = replace(prompt, max_output_tokens=None)
+            elif not _is_loading(error):
+                raise
+            elif time.monotonic() > give_up:
+                text = f"the server is still loading the model: {error}"
+                raise StreamError(
+                    text, code=error.code, exit_code=ExitCode.UNAVAILABLE, status=error.status
+                ) from error
+            else:
+                await asyncio.sleep(_LOADING_PAUSE_S)
+
+
+async def _answered(client: ModelClient, prompt: Prompt) -> Answer:
+    """One attempt."""
     answer = Answer()
     try:
         async with asyncio.timeout(_REQUEST_S), client.stream(prompt) as events:
             async for event in events:
                 answer.take(event)
     except TimeoutError as error:
-        text = f"there was no whole answer within {_REQUEST_S:.0f} s"
-        raise StreamError(text, code="timeout", exit_code=ExitCode.UNAVAILABLE) from error
+        code, text = "timeout", f"there was no answer within {_REQUEST_S:.0f} s"
+        if answer.has_begun:
+            code, text = "endless", f"it streams, but did not end within {_REQUEST_S:.0f} s"
+        raise StreamError(text, code=code, exit_code=ExitCode.UNAVAILABLE) from error
+    except ModelError as error:
+        # It was longer than the limit.
+        if error.code != "incomplete" or not answer.has_begun:
+            raise
+        answer.is_cut = True
     return answer
+
+
+def _refuses_limit(error: ModelError) -> bool:
+    is_refusal = error.status in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
+    return is_refusal and _OF_LIMIT.search(str(error)) is not None
+
+
+def _is_loading(error: ModelError) -> bool:
+    return error.status == HTTPStatus.SERVICE_UNAVAILABLE and "loading" in str(error).lower()

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from codex_py.app.model import named_provider, provider_key
 from codex_py.app.prices import price_of
-from codex_py.app.providers.findings import remember
+from codex_py.app.providers.findings import findings_path, remember
 from codex_py.app.providers.local_servers import listed_models
 from codex_py.app.settings import provider_and_model
 from codex_py.command_line.subcommand import command_config, command_parser, print_table, required
@@ -86,6 +86,8 @@ def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         return print_json({**report, "findings": facts, "error": None}, indent=2)
     lines = aligned([(f.ability, _WORKS[f.works], on_one_line(f.note)) for f in findings])
     text = "".join(f"  {line.rstrip()}\n" for line in lines)
+    kept = f"Sessions with this model go by that from now on: {findings_path(config.home)}\n"
+    text += f"{kept}A new test replaces it, and without the file nothing is remembered.\n"
     return print_out(f"{on_one_line(f'{provider.id}/{model}')}\n{text}")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from codex_py.app.providers.first_answer import Answer, asked, model_clients
+from codex_py.app.providers.first_answer import MAX_OUTPUT_TOKENS, Answer, asked, model_clients
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, ModelError, StreamError
 from codex_py.model.providers import Provider
@@ -133,10 +133,16 @@ async def _found(client: ModelClient, model: str, check: _Check) -> Finding:
         is_answer = "tools" not in check.request or _OF_TOOLS.search(str(error)) is not None
         return Finding(check.ability, False if is_answer else None, str(error))
     works = check.is_fine(answer)
+    if not works and answer.is_cut:
+        text = f"the answer was longer than {MAX_OUTPUT_TOKENS} tokens"
+        return Finding(check.ability, None, text)
     return Finding(check.ability, works, "" if works else check.otherwise)
 
 
 def _streaming(answer: Answer) -> Finding:
+    if answer.is_cut:
+        works = answer.text_deltas > 0 or answer.has_reasoned
+        return Finding("streaming", works, f"cut off after {MAX_OUTPUT_TOKENS} tokens")
     if not answer.text.strip():
         return Finding("streaming", False, "the answer has no text")
     notes = [] if answer.text_deltas > 1 else ["the text came in one piece"]
@@ -148,6 +154,8 @@ def _streaming(answer: Answer) -> Finding:
 def advice(error: CodexError, provider: Provider) -> str | None:
     """What to do about a request that was not answered; None if the error says so itself."""
     match error.code:
+        case "endless":
+            return "The model does not stop by itself, or is slow: `--model` names another one."
         case "connection" | "timeout":
             return f"Look at `base_url`, and whether a server runs there: {provider.shown_url}"
         case "not_found" | "redirect" | "unexpected_status":
