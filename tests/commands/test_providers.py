@@ -272,7 +272,7 @@ def test_a_server_that_loads_its_model_is_asked_again(place: Workplace) -> None:
 
 def test_an_answer_beyond_the_limit_is_cut_off_and_no_failure(place: Workplace) -> None:
     text: list[Any] = [{"choices": [{"index": 0, "delta": {"content": "one two "}}]}] * 3
-    end: Any = {"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]}
+    end: dict[str, Any] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]}
     body = "".join(f"data: {json.dumps(each)}\n\n" for each in (*text, end)) + "data: [DONE]\n\n"
     long = Reply(body=body.encode(), headers={"content-type": "text/event-stream"})
     with server([long, long, *FINE[5:7], *FINE]) as mock:
