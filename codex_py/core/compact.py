@@ -20,7 +20,13 @@ from codex_py.instructions import instruction_text
 from codex_py.protocol import event_items, events
 from codex_py.protocol.extension import Compaction
 from codex_py.protocol.messages import EncodedItem, estimated_tokens, input_text, message
-from codex_py.protocol.prompts import Note, context_length, is_models, user_prompt
+from codex_py.protocol.prompts import (
+    Note,
+    context_length,
+    is_models,
+    is_summary,
+    user_prompt,
+)
 from codex_py.protocol.stream import Usage
 
 _KEPT_PROMPT_TOKENS: Final = 20_000
@@ -30,6 +36,8 @@ _SUMMARY_TOKENS: Final = 1_000
 """The usual length of a summary."""
 _LARGE_TOKENS: Final = 4_000
 """A request with so much behind its context may be too long for a small model, whatever the provider says."""
+_MOST_TOKENS_FOR_ESTIMATED: Final = 4
+"""No text has more tokens than bytes, and an estimated token is four bytes."""
 
 
 class Compactor:
@@ -46,12 +54,15 @@ class Compactor:
         """The id of the turn in which the request for a summary was too long as well: none is asked for again there."""
         self._guessed_in: str | None = None
         """The id of the turn in which a failure was taken for a lack of room, which is done once."""
+        self._has_told_doubt = False
+        """The user was warned that the provider reports more tokens than there can be."""
 
     async def make_room(self, retries: RetryBudget, *, pending: str = "") -> None:
         """Compact a history that is nearly full.
 
         If an extension refuses it, or the provider cannot be reached and there is still room, the history stays in full
-        length, the user is warned, and the next turn tries again.
+        length, the user is warned, and the next turn tries again. A history that was compacted before stays as well if
+        the provider reports more tokens than it can have: no compaction would change the report.
 
         Args:
             retries: of the turn.
@@ -72,6 +83,9 @@ class Compactor:
             return
         if not is_worth_compacting(self._log.items):
             return
+        if self._is_doubtful(used_tokens):
+            self._tell_doubt(used_tokens)
+            return
         try:
             is_done = await self._compact("auto", lambda: self._ask(retries, is_full=is_full))
             problem = None if is_done else self._problem
@@ -82,6 +96,23 @@ class Compactor:
             self._host.warn(
                 f"The conversation could not be compacted: {problem}. It goes on in full length."
             )
+
+    def _is_doubtful(self, used_tokens: int) -> bool:
+        """True if a compacted history cannot have so many tokens, as the provider reports."""
+        estimated = self._log.request(self._host.settings).estimated_tokens
+        if used_tokens <= _MOST_TOKENS_FOR_ESTIMATED * estimated:
+            return False
+        return any(map(is_summary, self._log.items))
+
+    def _tell_doubt(self, used_tokens: int) -> None:
+        if self._has_told_doubt:
+            return
+        self._has_told_doubt = True
+        estimated = self._log.request(self._host.settings).estimated_tokens
+        self._host.warn(
+            f"The provider reports about {used_tokens} tokens for a conversation that was compacted and has about"
+            f" {estimated}. It is not compacted again because of such reports."
+        )
 
     async def recover(self, failure: ModelError, retries: RetryBudget) -> bool:
         """Compact if a request was too long and a summary may be shorter. True if the history has become shorter.

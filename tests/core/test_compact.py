@@ -61,6 +61,14 @@ def compactions(events: list[Event]) -> list[str]:
     ]
 
 
+def warnings(events: list[Event]) -> list[str]:
+    return [
+        event.item.message
+        for event in events
+        if isinstance(event, ItemCompleted) and isinstance(event.item, ErrorItem)
+    ]
+
+
 def test_a_summary_takes_the_place_of_the_history_on_demand() -> None:
     model = ScriptedModel(
         [calls("c1"), completed()],
@@ -130,6 +138,79 @@ def test_a_history_that_fills_the_window_is_compacted_within_a_turn() -> None:
         "function_call",
         "function_call_output",
     ]
+
+
+@pytest.mark.parametrize(
+    "reports",
+    [
+        [400_000] * 4,
+        [90_000] * 4,
+        [100_000, 200_000, 300_000, 400_000],
+        [95_000, 10, 400_000, 400_000],
+        [10, 95_000, 10**12, 91_000],
+        [95_000, 10, 10, 95_000],
+    ],
+    ids=["always", "at the limit", "a running total", "late", "later", "at times"],
+)
+def test_a_compacted_history_is_not_compacted_for_a_report_it_cannot_deserve(
+    reports: list[int],
+) -> None:
+    first = next(n for n, tokens in enumerate(reports) if tokens >= 90_000)
+    turns = [[calls(f"c{n}"), completed(tokens, 0)] for n, tokens in enumerate(reports)]
+    note = [says("the note"), completed(reports[first], 0)]
+    turns.insert(first + 1, note)
+    model = ScriptedModel(*turns, ONE_TURN, ONE_TURN, check_prefix=False)
+    events: list[Event] = []
+    settings = replace(LIMITED, tools=[TOOL])
+    session = make_session(model, settings=settings, sink=events.append)
+    assert asyncio.run(session.run_turn("first")).last_message == "an answer"
+    assert asyncio.run(session.run_turn("second")).last_message == "an answer"
+    assert compactions(events) == ["in_progress", "completed"]
+    kept = [item["type"] for item in model.inputs[-2]].count("function_call_output")
+    assert kept == len(reports) - first - 1
+    doubts = [text for text in warnings(events) if "not compacted again" in text]
+    assert len(doubts) == 1
+
+
+def test_a_resumed_thread_is_not_compacted_again_for_a_report_it_cannot_deserve() -> None:
+    model = ScriptedModel(
+        [says("an answer"), FULL],
+        [says("the note"), completed()],
+        [says("an answer"), FULL],
+        check_prefix=False,
+    )
+    session = make_session(model, settings=LIMITED)
+    asyncio.run(session.run_turn("first"))
+    asyncio.run(session.run_turn("second"))
+
+    model = ScriptedModel(ONE_TURN, check_prefix=False)
+    events: list[Event] = []
+    again = make_session(
+        model,
+        settings=LIMITED,
+        sink=events.append,
+        items=session.items[1:],
+        last_usage=Usage(input_tokens=90_000),
+        told_model="m",
+    )
+    assert asyncio.run(again.run_turn("third")).last_message == "an answer"
+    assert compactions(events) == []
+
+
+def test_a_compacted_history_that_has_grown_is_compacted_again() -> None:
+    model = ScriptedModel(
+        [says("an answer"), FULL],
+        [says("note one"), completed()],
+        [says("long" * 30_000), FULL],
+        [says("note two"), completed()],
+        ONE_TURN,
+        check_prefix=False,
+    )
+    events: list[Event] = []
+    session = make_session(model, settings=LIMITED, sink=events.append)
+    for prompt in ("first", "second", "third"):
+        asyncio.run(session.run_turn(prompt))
+    assert compactions(events) == ["in_progress", "completed"] * 2
 
 
 def test_a_resumed_thread_that_is_full_is_compacted_first() -> None:
