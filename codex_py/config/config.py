@@ -247,7 +247,9 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         names = [each.name for each in fields(cls) if each.name not in given]
         return cls(**given, **{name: _value(values, f"{key}.{name}") for name in names})
 
-    servers, server_warnings = mcp_servers(values.get("mcp_servers", {}))
+    servers, server_warnings = mcp_servers(
+        values.get("mcp_servers", {}), lambda name: layers.where(("mcp_servers", name))
+    )
     searching: Any = values.get("tools", {}).get("web_search", {})
     sandbox_mode, profile = chosen_permissions(layers)
     workspace = (layers.cwd, *(() if profile is None else profile.roots))

@@ -1,7 +1,7 @@
 """`[mcp_servers.NAME]`: the MCP servers of a session, as the user wrote them. LIGHT."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -24,6 +24,7 @@ DEFAULT_STARTUP_TIMEOUT_S: Final = 10.0
 DEFAULT_TOOL_TIMEOUT_S: Final = 300.0
 
 SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_:@/.-]+")
+_NAME_RULE: Final = "a name has letters, digits and `-_:@/.` alone"
 _STDIO_ONLY: Final = ("args", "env", "env_vars", "cwd")
 _HTTP_ONLY: Final = (
     *("bearer_token_env_var", "http_headers", "http_headers_helper", "env_http_headers"),
@@ -74,15 +75,32 @@ class McpServerConfig:
 
 
 def mcp_servers(
-    tables: Mapping[str, Mapping[str, Any]],
+    tables: Mapping[str, Mapping[str, Any]], where: Callable[[str], str] | None = None
 ) -> tuple[dict[str, McpServerConfig], tuple[str, ...]]:
-    """The servers of tables that the schema accepts, and warnings for the user. A `ConfigError` names the key."""
-    warnings = [
-        f"MCP server `{name}` is not started: its `environment_id` names another machine"
-        for name, table in tables.items()
-        if _is_elsewhere(table) and table.get("enabled", True)
-    ]
-    return {name: _server(name, table) for name, table in tables.items()}, tuple(warnings)
+    """The servers of tables that the schema accepts, and warnings for the user.
+
+    Args:
+        where: the place of a server's table, for a warning. With it, a server whose name cannot be used is left out, as
+            in Codex: such a name may come from another program, and the others must start. None: that is an error.
+
+    Raises:
+        ConfigError: a server is configured wrongly, or one that is required has such a name. It names the key.
+    """
+    servers: dict[str, McpServerConfig] = {}
+    warnings: list[str] = []
+    for name, table in tables.items():
+        is_enabled = table.get("enabled", True)
+        is_usable = SERVER_NAME.fullmatch(name) is not None
+        if not is_usable and where is not None and not (is_enabled and table.get("required")):
+            if is_enabled:
+                warnings.append(f"{where(name)}: MCP server {name!r} is not started: {_NAME_RULE}")
+            continue
+        if is_enabled and _is_elsewhere(table):
+            warnings.append(
+                f"MCP server `{name}` is not started: its `environment_id` names another machine"
+            )
+        servers[name] = _server(name, table)
+    return servers, tuple(warnings)
 
 
 def put_server(home: Path, name: str, table: Mapping[str, Any]) -> bool:
@@ -109,7 +127,7 @@ def _is_elsewhere(table: Mapping[str, Any]) -> bool:
 def _server(name: str, table: Mapping[str, Any]) -> McpServerConfig:
     key = dotted(("mcp_servers", name))
     if not SERVER_NAME.fullmatch(name):
-        raise ConfigError(f"{key}: a name has letters, digits and `-_:@/.` alone")
+        raise ConfigError(f"{key}: {_NAME_RULE}")
     if "bearer_token" in table:
         raise ConfigError(
             f"{key}: `bearer_token` is not supported; name a variable in `bearer_token_env_var` instead"

@@ -196,7 +196,8 @@ class _Required:
 
     def _servers(self) -> None:
         """Disable servers that are not allowed, so that the configuration says so."""
-        servers, _ = mcp_servers(self._layers.merged().get("mcp_servers", {}))
+        tables = self._layers.merged().get("mcp_servers", {})
+        servers, _ = mcp_servers(tables, lambda name: self._layers.where(("mcp_servers", name)))
         held, notes = Requirements(file=self._file).held_servers(servers)
         self._notes += notes
         off = {"enabled": False, "required": False}

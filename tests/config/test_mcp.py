@@ -131,7 +131,23 @@ def test_a_mistake_names_its_key(place: Place, text: str, message: str):
         place.load()
 
 
-def test_a_name_is_one_that_codex_takes(place: Place):
-    place.user("[mcp_servers.'a b']\ncommand = 'x'\n")
+@pytest.mark.parametrize("name", ["a b", "Salesforce DX", "näme", "a$b", ""])
+def test_a_server_with_a_name_that_codex_does_not_take_is_left_out(place: Place, name: str):
+    path = place.user(f"[mcp_servers.'{name}']\ncommand = 'x'\n[mcp_servers.good]\ncommand = 'y'\n")
+    config = place.load()
+    assert [*config.mcp_servers] == ["good"]
+    assert config.warnings == (
+        f"{path}:1: MCP server {name!r} is not started: a name has letters, digits and `-_:@/.` alone",
+    )
+
+
+def test_a_server_with_such_a_name_that_is_off_is_not_spoken_of(place: Place):
+    place.user("[mcp_servers.'a b']\ncommand = 'x'\nenabled = false\nrequired = true\n")
+    config = place.load()
+    assert (config.mcp_servers, config.warnings) == ({}, ())
+
+
+def test_a_server_with_such_a_name_that_is_required_stops_the_start(place: Place):
+    place.user("[mcp_servers.'a b']\ncommand = 'x'\nrequired = true\n")
     with pytest.raises(ConfigError, match=r'mcp_servers\."a b": a name has letters, digits'):
         place.load()
