@@ -7,9 +7,17 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapp
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer, RequestFailed
+
+_OF_SESSIONS: Final = {-32001, -32000, -32600}
+"""Codes of JSON-RPC that servers give for a session that they do not know."""
+_FORGOTTEN: Final = (
+    r"(?i)\bsession\b.*\b(?:not found|not initialized|expired|unknown|invalid|not exist|no longer|terminated)\b"
+    r"|\b(?:no|invalid|unknown|expired|no valid|no such)\b (?:\w+ )?session\b"
+)
+"""How they say so."""
 
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], None]
 """Gets the progress, the total if known, and the server's message."""
@@ -58,7 +66,8 @@ class ServerConnection:
         self._login_problem: str | None = None
         self._refused: int | None = None
         """The HTTP status of the latest refused request."""
-        self._refused_in_session: int | None = None
+        self._is_in_session = False
+        """The latest request named a session."""
         self._end: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def request(
@@ -94,16 +103,28 @@ class ServerConnection:
     def answered(self, status: int, in_session: bool) -> None:
         """Note the HTTP status of a request. After a refusal it may have been sent again, signed anew."""
         self._refused = status if status >= HTTPStatus.BAD_REQUEST else None
-        self._refused_in_session = self._refused if in_session else None
+        self._is_in_session = in_session
 
-    def is_session_forgotten(self, message: str) -> bool:
-        """Whether the server refused the latest request because it no longer knows the session.
+    def is_session_forgotten(self, code: int, message: str) -> bool:
+        """True if the server refused the latest request because it no longer knows the session: the call did not run.
 
-        The specification asks for 404. Servers made after the SDK's first examples answer 400, in these words.
+        The specification asks for 404. Servers made after the SDK's first examples answer 400, and some 200, with an
+        error in words. The code that most of them give is also that of a request that took too long.
+
+        Args:
+            code: that of the JSON-RPC error.
         """
-        if self._refused_in_session == HTTPStatus.BAD_REQUEST:
-            return re.search("session|not initialized", message, re.IGNORECASE) is not None
-        return self._refused_in_session == HTTPStatus.NOT_FOUND
+        if not self._is_in_session:
+            return False
+        match self._refused:
+            case HTTPStatus.NOT_FOUND:
+                return True
+            case HTTPStatus.BAD_REQUEST:
+                return re.search("session|not initialized", message, re.IGNORECASE) is not None
+            case None:
+                return code in _OF_SESSIONS and re.search(_FORGOTTEN, message) is not None
+            case _:
+                return False
 
     def report_login(self, problem: str | None) -> None:
         """Note why the server refuses our login; None once it accepts it."""

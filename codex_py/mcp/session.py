@@ -74,7 +74,7 @@ async def _send(
             connection.lose()
             raise RequestFailed(error.message, "ConnectionLost") from error
         text = _without_report(error.message)[:_MAX_ERROR_CHARS]
-        if connection.is_session_forgotten(text):
+        if connection.is_session_forgotten(error.code, text):
             connection.lose()
             raise RequestFailed(text, "SessionLost") from error
         raise RequestFailed(f"Mcp error: {error.code}: {text}") from error

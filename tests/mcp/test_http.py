@@ -85,6 +85,10 @@ def refusal(code: int, message: str) -> bytes:
         (404, refusal(-32001, "Session not found")),
         # Servers made after the first examples of the SDK for TypeScript.
         (400, refusal(-32000, "Bad Request: No valid session ID provided")),
+        (200, refusal(-32001, "Session not found")),
+        (200, refusal(-32000, "Session expired, please initialize again")),
+        (200, refusal(-32600, "Invalid Request: unknown session id")),
+        (200, refusal(-32001, "Session with the given ID does not exist")),
     ],
 )
 def test_a_server_that_forgot_the_session_is_greeted_anew(
@@ -101,6 +105,30 @@ def test_a_server_that_forgot_the_session_is_greeted_anew(
         asyncio.run(run(http))
         assert len(http.sent("initialize")) == 2
         assert len(http.sent("tools/call")) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (-32001, "Request timed out"),
+        (-32603, "Session not found"),
+        (-32000, "The session of the browser is busy"),
+        (-32602, "Unknown tool"),
+    ],
+)
+def test_an_error_that_is_no_forgotten_session_is_that_of_the_call(
+    tmp_path: Path, code: int, message: str
+) -> None:
+    async def run(http: HttpMcpServer) -> None:
+        async with started(tmp_path, others=[server(http.url)]) as it:
+            http.forget = True
+            with pytest.raises(RequestFailed, match=message):
+                await it.call("web", "echo")
+
+    with http_mcp_server(forgetful_answer=(200, refusal(code, message))) as http:
+        asyncio.run(run(http))
+        # It may have run: it is not sent again.
+        assert len(http.sent("tools/call")) == 1
 
 
 def test_a_server_that_keeps_no_session_is_not_asked_for_ever(tmp_path: Path) -> None:

@@ -66,7 +66,10 @@ def http_mcp_server(**settings: Any) -> Generator[HttpMcpServer]:
             if method == "initialize":
                 state.forget = False
             if (refusal := state.refusal(method)) is not None:
-                self._send(*refusal, "application/json")
+                status, text = refusal
+                if status == 200:
+                    text = text.replace(b'"id": null', b'"id": %d' % body["id"])
+                self._send(status, text, "application/json")
             elif "id" not in body:
                 self._send(202, b"", "text/plain")
             else:
