@@ -35,13 +35,16 @@ class HttpMcpServer:
     )
     """HTTP method, headers with names in lower case, and the method of the message."""
 
-    def refusal(self, method: str) -> tuple[int, bytes] | None:
-        """A status and a body."""
+    def refusal(self, method: str, request_id: int | None) -> tuple[int, bytes] | None:
+        """A status and a body, in which `null` becomes the id of the request."""
         if self.refuse is not None:
             return self.refuse, b""
         if self.refuse_calls is not None and method == "tools/call":
             return self.refuse_calls, b""
-        return self.forgetful_answer if self.forget else None
+        if not self.forget:
+            return None
+        status, body = self.forgetful_answer
+        return status, body.replace(b'"id": null', b'"id": %s' % json.dumps(request_id).encode())
 
     def body_instead_of(self, message: bytes) -> bytes:
         body = message if self.instead is None else self.instead
@@ -65,11 +68,8 @@ def http_mcp_server(**settings: Any) -> Generator[HttpMcpServer]:
             self._note(method)
             if method == "initialize":
                 state.forget = False
-            if (refusal := state.refusal(method)) is not None:
-                status, text = refusal
-                if status == 200:
-                    text = text.replace(b'"id": null', b'"id": %d' % body["id"])
-                self._send(status, text, "application/json")
+            if (refusal := state.refusal(method, body.get("id"))) is not None:
+                self._send(*refusal, "application/json")
             elif "id" not in body:
                 self._send(202, b"", "text/plain")
             else:

@@ -25,6 +25,9 @@ _MAX_PARTS = 100
 _LEFT_OUT: Final = "[an image was left out: unable to process image"
 
 
+_NO_CONTENT: Final = {"content", "isError", "structuredContent", "_meta"}
+
+
 def is_error(result: Mapping[str, Any]) -> bool:
     return result.get("isError") is True
 
@@ -46,7 +49,7 @@ def call_output(
 def item_result(result: Mapping[str, Any]) -> dict[str, Any]:
     """The result of a thread item, at most about 1 MB of it."""
     shown: dict[str, Any] = {
-        "content": result.get("content", []),
+        "content": _content(result),
         "structured_content": result.get("structuredContent"),
     }
     if "_meta" in result:
@@ -59,11 +62,20 @@ def item_result(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _content(result: Mapping[str, Any]) -> list[Any]:
+    """The content as a list, as the specification has it. Some servers send its one entry, a bare value, or none."""
     content = result.get("content")
-    if isinstance(content, str):
-        # Some servers send a bare text for a list of one text.
-        return [{"type": "text", "text": content}]
-    return cast("list[Any]", content) if isinstance(content, list) else []
+    match content:
+        case list():
+            return cast("list[Any]", content)
+        case dict():
+            return [content]
+        case str():
+            return [{"type": "text", "text": content}]
+        case None:
+            others = {name: each for name, each in result.items() if name not in _NO_CONTENT}
+            return [others] if others else []
+        case _:
+            return [{"type": "text", "text": encode_json(content).decode()}]
 
 
 def content_parts(

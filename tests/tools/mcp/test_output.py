@@ -4,6 +4,8 @@ import base64
 import json
 from typing import Any
 
+import pytest
+
 from codex_py.images.rule import image_rule
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.mcp.output import MAX_ITEM_BYTES, call_output, item_result
@@ -51,6 +53,31 @@ def test_every_kind_of_content_is_a_part() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ({"content": {"type": "text", "text": "x"}}, "x"),
+        ({"content": "x"}, "x"),
+        ({"content": 7}, "7"),
+        ({"content": True}, "true"),
+        ({"content": None, "toolResult": {"a": 1}}, '{"toolResult":{"a":1}}'),
+        ({"toolResult": "x"}, '{"toolResult":"x"}'),
+        ({"content": {"a": 1}, "isError": True}, '{"a":1}'),
+    ],
+)
+def test_content_that_is_no_list_is_shown_all_the_same(result: dict[str, Any], text: str) -> None:
+    shown = output(result)
+    assert shown.content == (HEADER, input_text(text))
+    assert shown.success is not result.get("isError", False)
+    assert len(item_result(result)["content"]) == 1
+
+
+@pytest.mark.parametrize("result", [{}, {"content": None}, {"content": []}, {"_meta": {"a": 1}}])
+def test_a_result_without_content_is_empty(result: dict[str, Any]) -> None:
+    assert output(result).content == (HEADER,)
+    assert item_result(result)["content"] == []
+
+
 def test_structured_content_is_given_instead_as_text() -> None:
     result = {"content": [{"type": "text", "text": "x"}], "structuredContent": {"a": [1, None]}}
     assert output(result) == ToolOutput(
@@ -90,7 +117,7 @@ def test_nonsense_is_shown_as_it_is() -> None:
         input_text('{"type":"text"}'),
         input_text('"x"'),
     ]
-    assert output({"content": 3}).content == (HEADER,)
+    assert output({"content": 3}).content == (HEADER, input_text("3"))
     assert output({"content": "bare"}).content == (HEADER, input_text("bare"))
     assert parts({"type": "text", "text": "\ud800"}) == [input_text("\ufffd")]
 
