@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 from codex_py.mcp.connection import Session
 from codex_py.protocol.json_fields import JsonObject, object_field, objects, text_field
 from codex_py.protocol.mcp import RequestFailed
+from codex_py.streams.terminal import some_of
 
 MAX_TOOLS: Final = 20_000
 MAX_PAGES: Final = 200
@@ -66,13 +67,19 @@ async def listed_tools(session: Session) -> tuple[tuple[ServerTool, ...], str | 
         RequestFailed
     """
     found: dict[str, ServerTool] = {}
+    only_as_tasks: list[str] = []
 
     def take(page: dict[str, Any]) -> bool:
         entries = page.get("tools")
         if not isinstance(entries, list):
             raise RequestFailed("answered tools/list without a list of tools")
         for entry in objects(cast("list[object]", entries)):
-            if (tool := _server_tool(entry)) is not None:
+            tool = _server_tool(entry)
+            if tool is None:
+                continue
+            if _runs_only_as_task(entry):
+                only_as_tasks.append(tool.name)
+            else:
                 found.setdefault(tool.name, tool)
         return len(found) > MAX_TOOLS
 
@@ -84,7 +91,15 @@ async def listed_tools(session: Session) -> tuple[tuple[ServerTool, ...], str | 
         return tools, f"has more than {MAX_TOOLS} tools; the others are left out"
     if not is_whole:
         return tools, f"lists its tools on more than {MAX_PAGES} pages; the others are left out"
+    if only_as_tasks:
+        names = some_of(only_as_tasks)
+        return tools, f"has tools that can only run as tasks, which are left out: {names}"
     return tools, None
+
+
+def _runs_only_as_task(entry: JsonObject) -> bool:
+    """True for a tool that refuses a plain call: https://modelcontextprotocol.io/specification/2025-11-25"""
+    return text_field(object_field(entry, "execution"), "taskSupport") == "required"
 
 
 def _server_tool(entry: JsonObject) -> ServerTool | None:

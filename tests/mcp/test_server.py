@@ -293,6 +293,19 @@ def test_a_list_of_tools_that_never_ends_is_cut(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_a_tool_that_can_only_run_as_a_task_is_left_out(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with started(tmp_path, "tasks") as it:
+            assert [tool.name for tool in it.get("tasks").tools] == [
+                *("echo", "tasks", "optional", "forbidden")
+            ]
+            assert it.warnings == [
+                "MCP server `tasks` has tools that can only run as tasks, which are left out: required"
+            ]
+
+    asyncio.run(run())
+
+
 def test_a_server_that_always_announces_changes_holds_nothing_up(tmp_path: Path) -> None:
     async def run() -> None:
         async with started(tmp_path, "nervous") as it:

@@ -139,6 +139,10 @@ def answer(message: Message) -> Message | None:
                 notify("notifications/tools/list_changed")
             if BEHAVIOUR == "endless":
                 return endless("tools", tools(), message)
+            if BEHAVIOUR == "tasks":
+                kinds = ("required", "optional", "forbidden")
+                more = [{"name": kind, "execution": {"taskSupport": kind}} for kind in kinds]
+                return {"tools": [*tools(), *more]}
             return None if BEHAVIOUR == "unlisted" else {"tools": tools()}
         case "tools/call":
             return call(message)
