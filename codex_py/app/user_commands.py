@@ -37,6 +37,7 @@ class UserCommands:
                     stdin=how.get("stdin", b""),
                     timeout_s=how["timeout_s"],
                     max_output_bytes=how.get("max_output_bytes", _MAX_OUTPUT_BYTES),
+                    joins_errors=how.get("joins_errors", False),
                 )
             return CommandResult(exit_code, stdout, stderr)
         except (OSError, ValueError) as error:

@@ -29,16 +29,29 @@ class PipedProcess:
     """
 
     def __init__(
-        self, guardian: Guardian, argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str]
+        self,
+        guardian: Guardian,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str],
+        joins_errors: bool = False,
     ) -> None:
-        """Start it in the running loop; raises as `Guardian.spawn`."""
+        """Start it in the running loop; raises as `Guardian.spawn`.
+
+        `joins_errors`: what it writes to stderr is part of its stdout, in the order in which it was written.
+        """
         pipe = subprocess.PIPE
         child = guardian.spawn(
-            argv, cwd=cwd, environment=environment, stdin=pipe, stdout=pipe, stderr=pipe
+            argv,
+            cwd=cwd,
+            environment=environment,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=subprocess.STDOUT if joins_errors else pipe,
         )
         assert child.process.stdin is not None
         assert child.process.stdout is not None
-        assert child.process.stderr is not None
         self.exited = asyncio.Event()
         self.exit_code: int | None = None
         """Negative after a signal."""
@@ -46,7 +59,7 @@ class PipedProcess:
         self._guardian = guardian
         self._input: IO[bytes] | asyncio.StreamWriter = child.process.stdin
         self._output: IO[bytes] | asyncio.BaseTransport = child.process.stdout
-        self._errors = child.process.stderr
+        self._errors = child.process.stderr or _ended_pipe()
         self._stderr = bytearray()
         self._has_exited = False
         # Nobody wants to read it until `streams` is called.
@@ -151,6 +164,13 @@ class PipedProcess:
             self._errors.close()
 
 
+def _ended_pipe() -> IO[bytes]:
+    """A pipe that nobody writes to: reading it ends at once."""
+    reading, writing = os.pipe()
+    os.close(writing)
+    return Path(reading).open("rb", buffering=0)
+
+
 class _OutputProtocol(asyncio.StreamReaderProtocol):
     """Tells when some output has come, and when it has ended."""
 
@@ -186,15 +206,20 @@ class ProgramRunner:
         stdin: bytes,
         timeout_s: float,
         max_output_bytes: int,
+        joins_errors: bool = False,
     ) -> tuple[int | None, str, str]:
         """The exit code, None after the time-out, and what was written to standard output and error. Nothing is left
         running.
+
+        `joins_errors`: see `PipedProcess`.
 
         Raises:
             OSError, ValueError: the program cannot be started.
         """
         stdout, exit_code = HeadTailBuffer(max_output_bytes), None
-        process = PipedProcess(self._guardian, argv, cwd=cwd, environment=environment)
+        process = PipedProcess(
+            self._guardian, argv, cwd=cwd, environment=environment, joins_errors=joins_errors
+        )
         try:
             async with asyncio.timeout(timeout_s):
                 reader, writer = await process.streams(max_line_bytes=_READ_BYTES)

@@ -113,6 +113,8 @@ class CommandOptions(TypedDict, total=False):
     """Further variables."""
     max_output_bytes: int
     """Of stdout, by default 1 MiB; the middle of a longer one is left out."""
+    joins_errors: bool
+    """What it writes to stderr is part of stdout, in the order in which it was written."""
 
 
 Script: TypeAlias = str | Sequence[str]

@@ -363,6 +363,14 @@ def test_a_trusted_project_adds_gates_and_takes_none_away(place: Workplace) -> N
     ]
 
 
+def test_the_output_of_a_gate_is_in_the_order_in_which_it_was_written(place: Workplace) -> None:
+    script = "echo one; echo two >&2; echo three; (echo four >&2); printf five; exit 1"
+    outcome, _ = run(place, [DONE], "--verify", script, "--verify-tries", "0")
+    assert outcome.code == 3
+    (gate,) = outcome.events[-1]["gates"]
+    assert gate["output"] == "one\ntwo\nthree\nfour\nfive"
+
+
 def test_mistakes_are_one_sentence(place: Workplace) -> None:
     def refused(*options: str) -> tuple[int, str]:
         words = ["exec", "--skip-git-repo-check", *options, "go"]

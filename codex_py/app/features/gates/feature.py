@@ -139,7 +139,11 @@ class Gates:
         thread.emit(HookProgress("Verify", "running", command))
         try:
             ran = await thread.run_command(
-                command, sandboxed=True, timeout_s=timeout_s, max_output_bytes=_SHOWN_BYTES
+                command,
+                sandboxed=True,
+                timeout_s=timeout_s,
+                max_output_bytes=_SHOWN_BYTES,
+                joins_errors=True,
             )
         except CodexError as error:
             if error.code != "command":
@@ -156,7 +160,7 @@ class Gates:
             thread.warn(f"--verify: {reason}.")
             return Gate(name, reason, code, is_fixable=False)
         how = f"did not end within {timeout_s:g} s" if code is None else f"exit code {code}"
-        printed = "\n".join(filter(None, (ran.stdout.strip(), ran.stderr.strip())))
+        printed = ran.stdout.strip()
         return Gate(name, f"{how}\n{printed}" if printed else how, code)
 
     def _watch(self, event: Event) -> None:
