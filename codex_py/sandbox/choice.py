@@ -1,6 +1,7 @@
 """The sandbox of this machine: the first backend that works here. If none does, no command runs."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -266,4 +267,10 @@ def problem(backend: Backend, roots: Roots = _NO_ROOTS) -> str | None:
     if tried.returncode == 0:
         return None
     lines = tried.stderr.decode(errors="replace").strip().splitlines()
-    return lines[-1].rpartition(": ")[2] if lines else f"exit code {tried.returncode}"
+    return _reason(lines[-1]) if lines else f"exit code {tried.returncode}"
+
+
+def _reason(line: str) -> str:
+    """The reason in the last line of an error: with the path that it is about, if it is one of the system."""
+    of_system = re.search(r"\[Errno \d+\] (.+)", line)
+    return line.rpartition(": ")[2] if of_system is None else of_system[1]

@@ -11,7 +11,7 @@ import codex_py
 from codex_py.errors import ToolError
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.sandbox.child.seccomp import filter_program
-from codex_py.sandbox.choice import PlatformSandbox
+from codex_py.sandbox.choice import PlatformSandbox, problem
 from codex_py.sandbox.layout import Layout, own_paths
 from tests.sandbox.local_backends import BACKENDS, run_in
 from tests.support.containers import in_container
@@ -95,7 +95,27 @@ def test_a_refusal_to_notify_a_supervisor_is_known_by_its_error() -> None:
         stdout=subprocess.PIPE,
         check=True,
     )
-    assert done.stdout == b"['[Errno 1] Operation not permitted']\n"
+    assert done.stdout == b"['Operation not permitted']\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (
+            "bwrap: Creating new namespace failed: Operation not permitted",
+            "Operation not permitted",
+        ),
+        (
+            "OSError: [Errno 30] Read-only file system: '/proc/self/mem'",
+            "Read-only file system: '/proc/self/mem'",
+        ),
+        ("PermissionError: [Errno 13] Permission denied: '/a: b'", "Permission denied: '/a: b'"),
+        ("no colon", "no colon"),
+    ],
+)
+def test_a_bare_path_is_no_reason(line: str, reason: str) -> None:
+    script = f"cat >&2 <<'END'\n{line}\nEND\nexit 1"
+    assert problem(FakeBackend("broken", ["sh", "-c", script])) == reason
 
 
 def test_full_access_asks_nothing(tmp_path: Path) -> None:
