@@ -99,9 +99,7 @@ UTF8 = [("C", ""), ("POSIX", "C.UTF-8"), ("", "C"), ("", ""), ("C.UTF-8", "")]
 OTHERS = ["de_DE.ISO-8859-1", "ru_RU.KOI8-R"]
 COMMAND = "rm -rf /etc/\u30c7\u30fc\u30bf/\u00e9 /etc/\u0430\u0431\u0432 '\u201c\u2022\u2026\u201d'"
 IN_ASCII = r"rm -rf /etc/\u30c7\u30fc\u30bf/\xe9 /etc/\u0430\u0431\u0432 '\u201c\u2022\u2026\u201d'"
-ADDED = (
-    "*** Begin Patch\n*** Add File: /usr/\u00e9/\u0431.txt\n+\u017elut\u00fd \u30c7\n*** End Patch"
-)
+ADDED = "*** Begin Patch\n*** Add File: \u00e9/\u0431.txt\n+\u017elut\u00fd \u30c7\n*** End Patch"
 
 
 def assert_shows(program: PtyProgram, text: str) -> None:
@@ -128,7 +126,7 @@ def test_a_question_has_escapes_for_letters_that_the_terminal_lacks(
 ) -> None:
     patch = [*ev_custom_tool_call("call_2", "apply_patch", ADDED), ev_completed()]
     with ScriptedServer([asks(COMMAND, justification="\u00fcber"), patch]) as server:
-        program = start(server, "Go.", LC_ALL=locale)
+        program = start(server, "-a", "untrusted", "Go.", LC_ALL=locale)
         program.wait_for(QUESTION)
         assert_shows(program, f"$ {IN_ASCII}")
         assert_shows(program, r"The model says: \xfcber")
@@ -142,7 +140,7 @@ def test_a_question_has_escapes_for_letters_that_the_terminal_lacks(
         program.wait_until(lambda: program.title == "work")
         program.type("And?\r")
         program.wait_for("Would you like to make the following edits?")
-        assert_shows(program, r"/\xe9/\u0431.txt")
+        assert_shows(program, r"\xe9/\u0431.txt")
         assert_shows(program, r"+\u017elut\xfd \u30c7")
         program.press("esc")
         program.wait_until(lambda: "Would you like" not in program.text)
