@@ -168,7 +168,7 @@ def _ended_pipe() -> IO[bytes]:
     """A pipe that nobody writes to: reading it ends at once."""
     reading, writing = os.pipe()
     os.close(writing)
-    return Path(reading).open("rb", buffering=0)
+    return os.fdopen(reading, "rb", buffering=0)
 
 
 class _OutputProtocol(asyncio.StreamReaderProtocol):
