@@ -21,7 +21,9 @@ from trigger import refusal
 from codex_py.app.review.formats import command_text
 from codex_py.command_line.arguments import parse_arguments
 from codex_py.command_line.configuration import load_exec_config
+from codex_py.command_line.parser import HelpRequested
 from codex_py.config.model_name import split_model
+from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, UsageError
 from codex_py.model.providers import WIRES, resolve_provider
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
@@ -134,7 +136,8 @@ def run(environment: Mapping[str, str]) -> int:
         name = name or {"base": plan["base"], "commit": environment["GITHUB_SHA"]}.get(kind, "")
         target = f"--{kind}={name}" if name else f"--{kind}"
         fail_on = [f"--fail-on={inputs['review-fail-on']}"] if inputs["review-fail-on"] else []
-        notes = temporary / "annotations"
+        # A folder that is made now: no command of the agent has seen it, and the lines are commands to the runner.
+        notes = Path(tempfile.mkdtemp(dir=environment["RUNNER_TEMP"]), "annotations")
         code = agent.run("review", "--format=github", f"-o{notes}", target, *fail_on)
         if notes.exists():
             print(notes.read_text(encoding="utf-8"))
@@ -263,25 +266,35 @@ def _permission_words(inputs: Mapping[str, str]) -> list[str]:
 
 def _extra_words(inputs: Mapping[str, str]) -> list[str]:
     extra = inputs["codex-args"].strip()
-    return json.loads(extra) if extra.startswith("[") else shlex.split(extra)
+    if not extra.startswith("["):
+        return shlex.split(extra)
+    words: list[Any] = json.loads(extra)
+    if not all(isinstance(word, str) for word in words):
+        raise UsageError("`codex-args`: the words of the JSON array are strings")
+    return words
 
 
 def _home(inputs: Mapping[str, str], environment: Mapping[str, str]) -> Mapping[str, str]:
     """`CODEX_HOME` as the inputs have it, which is made if it is missing; nothing if they leave it out.
 
     Raises:
-        UsageError: it is in the workspace. Whoever wrote what was checked out would configure the agent, and a
-            configuration can name programs that run without a sandbox.
+        UsageError: the home is in the workspace, whoever says so. Whoever wrote what was checked out would configure
+            the agent, and a configuration can name programs that run without a sandbox.
     """
-    if not inputs["codex-home"]:
-        return {}
     workspace = Path(environment["GITHUB_WORKSPACE"]).resolve()
-    home = (workspace / inputs["codex-home"]).resolve()
+    given = inputs["codex-home"]
+    if given:
+        said, home = f"`codex-home`: {given!r}", (workspace / given).resolve()
+    else:
+        home = codex_home(environment).resolve()
+        said = f"the home of codex-py, by the variables CODEX_HOME and HOME: {str(home)!r}"
     if home.is_relative_to(workspace):
         raise UsageError(
-            f"`codex-home`: {inputs['codex-home']!r} is in the workspace, where the checkout could"
-            " configure the agent; copy the files to a folder outside of it"
+            f"{said} is in the workspace, where the checkout could configure the agent; copy the files"
+            " to a folder outside of it"
         )
+    if not given:
+        return {}
     home.mkdir(parents=True, exist_ok=True)
     return {"CODEX_HOME": str(home)}
 
@@ -299,7 +312,11 @@ def _require_strategy(inputs: Mapping[str, str], environment: Mapping[str, str])
     words = ["exec", "--skip-git-repo-check", f"--cd={cwd}"]
     words += [*_permission_words(inputs), *_extra_words(inputs)]
     variables = {**environment, **_home(inputs, environment)}
-    config = load_exec_config(parse_arguments(words), variables)
+    try:
+        arguments = parse_arguments(words)
+    except HelpRequested:
+        raise UsageError("`codex-args`: `--help` runs no agent") from None
+    config = load_exec_config(arguments, variables)
     mode = config.sandbox_policy().mode
     if strategy == "read-only" and mode != "read-only":
         raise UsageError(

@@ -66,7 +66,7 @@ class Layout:
     allows_local: bool = False
     """Told to a command that has a proxy."""
     links: tuple[Path, ...] = ()
-    """Protected names that are symbolic links, and stay the same. Their targets are in `protected`."""
+    """Symbolic links that stay the same: protected names, and others that lead to what is in `protected`."""
     hidden: tuple[Path, ...] = ()
     """Paths that cannot be read, if the backend can hide them. They exist, and are no links."""
     opened: tuple[Path, ...] = ()
@@ -146,6 +146,7 @@ def layout(
     named = [path for path in roots.protected_names if is_inside(path.parent, writable)]
     links = [path for path in named if path.is_symlink()]
     links += (path for path in denied.links if is_inside(path, writable) and path not in links)
+    own = tuple(own)
     led_to = dict.fromkeys(Path(os.path.realpath(path)) for path in (*named, *own))
     for path in named:
         if path.name == ".git" and path.is_file():
@@ -159,9 +160,15 @@ def layout(
         for path in sorted(led_to, key=_depth)
         if path.exists() and path not in writable and is_inside(path, writable)
     ]
-    above = dict.fromkeys(
-        folder for inner in (*writable, *protected, *denied.pinned) for folder in inner.parents
+    # Whoever replaced a link would have a folder of their own where a program looks for a protected one.
+    leading = {link for path in own for link in _links_on_the_way(path)}
+    links += (
+        link
+        for link in sorted(leading, key=_depth)
+        if is_inside(link.parent, writable) and not is_inside(link, protected) and link not in links
     )
+    inner = (*writable, *protected, *links, *denied.pinned)
+    above = dict.fromkeys(folder for path in inner for folder in path.parents)
     between = [
         folder
         for folder in above
@@ -187,6 +194,20 @@ def _real(paths: Iterable[Path], home: Path | None) -> tuple[Path, ...]:
         settings = [home / name for name in HOME_SETTINGS]
         real = [path for path in real if path != home and not is_inside(path, settings)]
     return tuple(dict.fromkeys(path for path in real if path.is_dir()))
+
+
+def _links_on_the_way(path: Path) -> list[Path]:
+    """The symbolic links that lead to a path, each under its path without other links."""
+    found: list[Path] = []
+    ways = [path]
+    while ways:
+        way = ways.pop()
+        for part in (*way.parents, way):
+            place = Path(os.path.realpath(part.parent), part.name)
+            if place.is_symlink() and place not in found:
+                found.append(place)
+                ways.append(place.parent / place.readlink())
+    return found
 
 
 def _first_missing(path: str, stay: Sequence[Path]) -> Path | None:

@@ -10,19 +10,40 @@ from typing import Final
 
 from codex_py.sandbox.layout import is_inside
 
-_FILES: Final = (
-    # GitHub Actions, and the runners of Gitea and Forgejo: variables, PATH, outputs and state of later steps.
-    *("GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STATE", "GITHUB_STEP_SUMMARY"),
-    # CircleCI hands variables on through it, and every bash that starts runs it.
-    "BASH_ENV",
-    "BUILDKITE_ENV_FILE",
-    "CIRRUS_ENV",
-    # Drone and Woodpecker, and Harness.
-    "DRONE_OUTPUT",
-)
-"""Variables that name such a file."""
-_COMMAND_FILES: Final = "_runner_file_commands"
-"""The folder of these files in `RUNNER_TEMP`, for a process that was not given the variables."""
+_FILES: Final[Mapping[str, str]] = {
+    "GITHUB_ENV": "GitHub Actions, Gitea and Forgejo: the variables of later steps.",
+    "GITHUB_PATH": "Folders that later steps look for programs in.",
+    "GITHUB_OUTPUT": "What later steps get as inputs.",
+    "GITHUB_STATE": "What the end of this action gets.",
+    "GITHUB_STEP_SUMMARY": "What is shown of the step.",
+    "GITHUB_EVENT_PATH": "What later steps believe of who has started the job.",
+    "BUILDKITE_ENV_FILE": "Buildkite: the variables of the job.",
+    "CIRRUS_ENV": "Cirrus CI: the variables of later steps.",
+    "DRONE_OUTPUT": "Drone, Woodpecker and Harness: what later steps get.",
+    "BITBUCKET_PIPELINES_VARIABLES_PATH": "Bitbucket: the variables of later steps.",
+}
+"""Variables that name a file in a folder of the runner, and what the file is."""
+_SOURCED: Final[Mapping[str, str]] = {
+    "BASH_ENV": "Every bash runs it, and CircleCI hands variables on through it.",
+    "ENV": "Every other shell runs it, if it is interactive.",
+}
+"""Variables that name a file in any folder, such as one of the repository."""
+_FOLDERS: Final[Mapping[str, tuple[str, ...]]] = {
+    # GitHub Actions. Bash reads the script of the running step while it runs.
+    "RUNNER_TEMP": ("_runner_file_commands", "_github_workflow", "*.sh", "*.ps1", "*.cmd", "*.py"),
+    # Programs that later steps find on their PATH.
+    "RUNNER_TOOL_CACHE": (),
+    "AGENT_TOOLSDIRECTORY": (),
+    # The program of an action, whose end runs after the last step.
+    "GITHUB_ACTION_PATH": (),
+    # Azure Pipelines.
+    "AGENT_TEMPDIRECTORY": ("*.sh", "*.ps1", "*.cmd", ".*"),
+    # Jenkins.
+    "WORKSPACE_TMP": ("durable-*",),
+}
+"""Variables that name a folder of the runner, and what the runner has in it, where commands may write to the folder."""
+_BESIDE_TEMP: Final = ("_actions", "_tool", "_PipelineMapping")
+"""Folders beside `RUNNER_TEMP`: the programs of all actions of the job, tools, and where the work is."""
 
 
 def runner_files(environment: Mapping[str, str], roots: Sequence[Path]) -> tuple[Path, ...]:
@@ -32,18 +53,24 @@ def runner_files(environment: Mapping[str, str], roots: Sequence[Path]) -> tuple
         roots: the writable folders. One that is a folder of the runner, or lies in it, stays writable; what the runner
             has in it does not.
     """
-    files = [Path(name) for name in _absolute(environment.get(each) for each in _FILES)]
+    files = _absolute(environment, _FILES)
     folders = [path.parent for path in files]
-    for temporary in map(Path, _absolute([environment.get("RUNNER_TEMP")])):
-        folders += [temporary, temporary / _COMMAND_FILES]
-        # Bash reads the script of the running step while it runs.
-        files += temporary.glob("*.sh")
+    files += _absolute(environment, _SOURCED)
+    for variable, patterns in _FOLDERS.items():
+        for folder in _absolute(environment, [variable]):
+            folders.append(folder)
+            for pattern in patterns:
+                files += [folder / pattern] if "*" not in pattern else folder.glob(pattern)
+    for temporary in _absolute(environment, ["RUNNER_TEMP"]):
+        work = Path(os.path.realpath(temporary)).parent
+        folders += [work / name for name in _BESIDE_TEMP]
     kept = [folder for folder in folders if not _is_shared(folder, roots)]
     return tuple(dict.fromkeys([*files, *kept]))
 
 
-def _absolute(names: Iterable[str | None]) -> list[str]:
-    return [name for name in names if name and name.startswith("/")]
+def _absolute(environment: Mapping[str, str], variables: Iterable[str]) -> list[Path]:
+    names = [environment.get(variable, "") for variable in variables]
+    return [Path(name) for name in names if name.startswith("/")]
 
 
 def _is_shared(folder: Path, roots: Sequence[Path]) -> bool:

@@ -321,6 +321,9 @@ _READ_ONLY = {"safety-strategy": "read-only"}
         ({**_READ_ONLY, "codex-args": "--full-auto -s workspace-write"}, 2, "contradicts"),
         ({"codex-home": ".codex"}, 2, "`codex-home`: '.codex' is in the workspace"),
         ({"codex-home": "sub/../.ch"}, 2, "is in the workspace"),
+        ({"codex-home": "inner"}, 2, "is in the workspace"),
+        ({"codex-args": "--help"}, 2, "`codex-args`: `--help` runs no agent"),
+        ({"codex-args": '["-c", 1]'}, 2, "`codex-args`: the words of the JSON array are strings"),
         ({"responses-api-endpoint": "https://a/v1"}, 2, "is no endpoint of the provider openai"),
         ({"max-turns": "many"}, 2, "--max-turns"),
     ],
@@ -336,6 +339,20 @@ def test_a_mistake_is_one_sentence_and_nothing_is_sent(
     assert message in shown[1]
     assert end[1] == f"Process completed with exit code {code}."
     assert (server.requests, result.left_behind) == ([], [])
+
+
+@pytest.mark.parametrize(("variable", "below"), [("CODEX_HOME", ".codex"), ("HOME", "")])
+def test_a_home_in_the_workspace_is_refused_whoever_names_it(
+    start: Callable[..., Job], tmp_path: Path, variable: str, below: str
+) -> None:
+    workspace = tmp_path / "runner" / "work"
+    (workspace / ".codex").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(workspace)
+    job = start(variables={variable: str(tmp_path / "link" / below)})
+    with ScriptedServer() as server:
+        result = job.run(workflow(server), "mend")
+    assert "is in the workspace, where the checkout could configure" in messages(result)[0][1]
+    assert server.requests == []
 
 
 def test_a_stranger_starts_nothing(start: Callable[..., Job]) -> None:

@@ -76,7 +76,7 @@ def seatbelt_profile(view: Layout) -> str:
     rules += [f"(allow file-write* (subpath {_quoted(path)}))\n" for path in view.writable]
     # Moving a root would take what is in it away from the path at which it is protected.
     rules += [f"(deny file-write-unlink (literal {_quoted(path)}))\n" for path in view.writable]
-    closed = dict.fromkeys((*view.protected, *absent_names(view.roots), *view.absent))
+    closed = dict.fromkeys((*view.protected, *view.links, *absent_names(view.roots), *view.absent))
     rules += [f"(deny file-write* (subpath {_quoted(path)}))\n" for path in closed]
     for path in sorted((*view.hidden, *view.opened), key=lambda path: len(path.parts)):
         is_open = path in view.opened

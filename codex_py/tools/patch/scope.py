@@ -36,8 +36,9 @@ def writable_by(context: ToolContext, home: Path | None) -> Callable[[str], bool
             own = [*own_paths(), *([] if home is None else [home])]
             own += (path for path, access in policy.files.entries if access == "read")
             own += runner_files(os.environ, roots.all)
-            held = layout(roots, own, offline=True).protected
-            allowed = _excluding((*held, *absent_names(roots)), roots.all)
+            view = layout(roots, own, offline=True)
+            held = (*view.protected, *view.links, *absent_names(roots))
+            allowed = _excluding(held, roots.all)
             return lambda path: allowed(path) and not denials.refuses(path)
 
 
