@@ -186,6 +186,32 @@ def test_files_are_found_by_a_few_letters(start: Start, place: Workplace, column
         assert prompts(server) == ['see "src/my notes.md" and "src/my notes.md"']
 
 
+def test_files_are_found_by_several_words_behind_a_quotation_mark(
+    start: Start, place: Workplace
+) -> None:
+    (place.cwd / "src").mkdir()
+    for name in ("src/my notes.md", "src/notes.md", "other.md"):
+        (place.cwd / name).write_text("", encoding="utf-8")
+    with ScriptedServer([ANSWER]) as server:
+        program = begin(start, server)
+        program.type('see @"notes my')
+        program.wait_for("> src/my notes.md")
+        program.press("tab")
+        program.wait_for('see "src/my notes.md"')
+        program.type('and @"src ')
+        program.wait_for("> src/notes.md")
+        program.press("down")
+        program.wait_for("> src/my notes.md")
+        program.press("enter")
+        program.wait_for('and "src/my notes.md"')
+        # Without the mark the words are those of a sentence.
+        program.type("not @other md")
+        program.settle()
+        assert "> other.md" not in program.text
+        send(program)
+        assert prompts(server) == ['see "src/my notes.md" and "src/my notes.md" not @other md']
+
+
 def test_commands_are_offered_with_what_they_do(start: Start) -> None:
     with ScriptedServer([ANSWER]) as server:
         program = begin(start, server)

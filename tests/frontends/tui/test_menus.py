@@ -59,7 +59,11 @@ def test_it_is_said_that_nothing_was_found_and_enter_sends_all_the_same(start: S
 
 
 @pytest.mark.parametrize(
-    "text", ["see @Zzzq", "@Zzzq", "/zzzq", "$zzzq", "do $zzzq", '("@zzzq', "one\n@zzzq"]
+    "text",
+    [
+        *("see @Zzzq", "@Zzzq", "/zzzq", "$zzzq", "do $zzzq", '("@zzzq', "one\n@zzzq"),
+        *('@"zz qq', 'see @"zz'),
+    ],
 )
 def test_tab_sends_no_name_that_is_not_found(start: Start, text: str) -> None:
     pause = Pause()

@@ -247,19 +247,23 @@ def skill_source(skills: Callable[[], Sequence[Skill]]) -> Source:
 
 
 def file_source(files: FileIndex) -> Source:
-    """`@` before a word."""
+    """`@` before a word, or before several words behind a quotation mark.
+
+    Without the mark a blank ends the word: what follows is the rest of the sentence, and Enter sends it.
+    """
 
     async def search(word: str) -> Found:
-        paths = await files.search(word, _MAX_FILES)
+        paths = await files.search(word.removeprefix('"'), _MAX_FILES)
         return [Suggestion(path, quoted(path)) for path in paths]
 
-    return Source(_word_after("@"), lambda word: partial(search, word))
+    word = _word_after("@", r'"[^"\n]*|\S*')
+    return Source(word, lambda word: partial(search, word))
 
 
-def _word_after(sign: str) -> re.Pattern[str]:
+def _word_after(sign: str, word: str = r"\S*") -> re.Pattern[str]:
     """A word that begins with the sign, at the start of the text or after a blank, a bracket or a quote."""
     sign = re.escape(sign)
-    return re.compile(rf"{sign}(?<![^\s(\"'`]{sign})(\S*)\Z")
+    return re.compile(rf"{sign}(?<![^\s(\"'`]{sign})({word})\Z")
 
 
 def quoted(path: str) -> str:

@@ -74,7 +74,8 @@ class FileIndex:
     async def search(self, query: str, limit: int) -> Sequence[str]:
         """The best of the paths that the letters of the query are in, the best first.
 
-        Diacritics may be left out. What begins with `../` is looked for in the one folder that it names.
+        Of several words all must be in a path, in any order. Diacritics may be left out.
+        What begins with `../` is looked for in the one folder that it names.
         A question that is asked while another is answered ends that one.
         """
         self._question += 1
@@ -211,12 +212,20 @@ def _ranked(
 def _patterns(query: str) -> Iterator[re.Pattern[str]]:
     """The best matches first: how a file's name begins, what is in it, in its path, letter by letter.
 
+    Several words are only looked for as they are, anywhere in the path.
+
     None of them goes back in the text, so that a block takes the same time whatever is in it.
     """
-    if not query:
+    words = query.split()
+    if not words:
         yield re.compile(r"\0([^\0/]+)(?=\0)")
         yield re.compile(r"\0([^\0]+)")
         return
+    if len(words) > 1:
+        conditions = "".join(rf"(?=[^\0]*?{re.escape(word)})" for word in words)
+        yield re.compile(rf"\0{conditions}([^\0]+)")
+        return
+    query = words[0]
     literal = re.escape(query)
     letters = "".join(f"[^\0{re.escape(x)}]*{re.escape(x)}" for x in query)
     # A lookahead is left only once: the folders of a path are not tried again one by one.

@@ -76,6 +76,34 @@ def test_diacritics_may_be_left_out_and_written_in_any_form(tmp_path: Path) -> N
     ]
 
 
+def test_several_words_have_to_be_in_a_path_all_of_them(tmp_path: Path) -> None:
+    names = (
+        "src/tui/screen_test.py",
+        "src/tui/screen.py",
+        "tests/api.py",
+        "Sp\u00e9c \u00e9t\u00e9.md",
+    )
+    make(tmp_path, *names)
+    queries = (
+        "tui test",
+        "TEST  tui ",
+        "./screen src",
+        "ete spe",
+        "src tui nothing",
+        "api ",
+        "t .py tes",
+    )
+    assert search(tmp_path, *queries) == [
+        ["src/tui/screen_test.py"],
+        ["src/tui/screen_test.py"],
+        ["src/tui/screen.py", "src/tui/screen_test.py"],
+        ["Sp\u00e9c \u00e9t\u00e9.md"],
+        [],
+        ["tests/api.py"],
+        ["tests/api.py", "src/tui/screen_test.py"],
+    ]
+
+
 def test_a_path_may_begin_with_this_folder_or_the_one_above(tmp_path: Path) -> None:
     here = tmp_path / "here"
     make(
