@@ -3,7 +3,6 @@
 Format: https://agents.md; files are searched and joined as in Codex. `@PATH` adds files as in Claude Code.
 """
 
-import codecs
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import Final
 from codex_py.app.markdown import without_code
 from codex_py.filesystem.denials import denials_of
 from codex_py.filesystem.reading import Refusal, read_start, real_path
+from codex_py.filesystem.texts import decode_readable
 from codex_py.protocol.file_rules import NO_RULES, FileRules
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.prompts import AGENTS_MD
@@ -40,6 +40,7 @@ class AgentsMd:
 class _Document:
     path: Path
     content: bytes
+    """In UTF-8, without a byte order mark."""
     size: int
     """Of the whole file and of what it imports, bytes."""
 
@@ -72,7 +73,7 @@ def agents_md(
             files = (_read(folder / name, max_bytes, root, warnings, refuses) for name in names)
             # A blank one counts, so that an empty override silences the others.
             document = next(filter(None, files), None)
-            if document is not None and _decoded(document.content).strip():
+            if document is not None and document.content.strip():
                 documents.append(document)
     project = _joined(documents, max_bytes, warnings)
     if not general and not project:
@@ -104,13 +105,14 @@ def _joined(documents: Sequence[_Document], max_bytes: int, warnings: list[str])
 def _text(document: _Document, kept: bytes, warnings: list[str], limit: str = "") -> str:
     """The kept text, and a note if that is not all of it. `limit`: the setting behind that, for the note."""
     if len(kept) == document.size:
-        return _decoded(kept)
+        return kept.decode()
     note = f"Only the first {len(kept)} of {document.size} bytes of {document.path} were loaded"
     if not kept:
         note = f"{document.path} was left out for its size of {document.size} bytes"
     note += limit
     warnings.append(f"{note}.")
-    text = _decoded(kept, is_cut=True)
+    # The cut may go through a character.
+    text = kept.decode(errors="ignore")
     return f"{text}\n[{note}]\n" if text else f"[{note}]\n"
 
 
@@ -119,7 +121,7 @@ def _read(
 ) -> _Document | None:
     """The first bytes of a file and of what it imports; None if there is none, or if it cannot be read."""
     try:
-        content, size = read_start(path, max_bytes, root=root, refuses=refuses)
+        content, size = _read_text(path, max_bytes, root, warnings, refuses)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
@@ -133,10 +135,21 @@ def _read(
     return _Document(path, content, size)
 
 
-def _decoded(content: bytes, *, is_cut: bool = False) -> str:
-    """The text, without a character that the cut went through."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    return decoder.decode(content, final=not is_cut).removeprefix("\ufeff")
+def _read_text(
+    path: Path, max_bytes: int, root: Path | None, warnings: list[str], refuses: Refusal | None
+) -> tuple[bytes, int]:
+    """The first bytes of a text in UTF-8, and the size of all of it; a fault in it is added to the warnings.
+
+    Raises:
+        OSError, ValueError: it cannot be read, or it is not text.
+    """
+    read, size = read_start(path, max_bytes, root=root, refuses=refuses)
+    is_cut = len(read) < size
+    text, fault = decode_readable(read, is_cut=is_cut)
+    if fault is not None:
+        warnings.append(f"A part of {path} cannot be read: {fault}; save it as UTF-8.")
+    content = text.encode()
+    return content, size if is_cut else len(content)
 
 
 def with_imports(
@@ -148,7 +161,7 @@ def with_imports(
 
     Args:
         path: of the document, absolute.
-        content: all of it.
+        content: all of it, in UTF-8.
         root: a folder that no import may lead out of.
         max_bytes: for all together.
 
@@ -166,9 +179,7 @@ def with_imports(
                 if (real := real_path(named, None)) in seen:
                     continue
                 _refuse(named, Path(real), root, depth)
-                imported, its_size = read_start(named, room, root=root, refuses=refuses)
-                if b"\0" in imported:
-                    raise ValueError("it is not text")
+                imported, its_size = _read_text(named, room, root, warnings, refuses)
             except (OSError, ValueError) as error:
                 reason = error.strerror if isinstance(error, OSError) else error
                 warnings.append(f"{document} cannot import @{name}: {reason}.")
@@ -183,7 +194,7 @@ def with_imports(
 
 def _mentioned(document: Path, content: bytes) -> Iterator[tuple[str, Path]]:
     """The names behind an `@` in a document that mean files, with the absolute paths."""
-    text = without_code(content.decode(errors="replace"))
+    text = without_code(content.decode(errors="ignore"))
     names = dict.fromkeys(match[1] for match in re.finditer(_MENTION, text, re.MULTILINE))
     for name in list(names)[:_MAX_MENTIONS]:
         if (path := _file(document.parent, name.replace("\\ ", " "))) is not None:

@@ -12,6 +12,7 @@ from codex_py.config.toml_errors import explained
 from codex_py.errors import ConfigError
 from codex_py.filesystem.private import written_whole
 from codex_py.filesystem.reading import Refusal, read_whole
+from codex_py.filesystem.texts import decode_text
 
 _MAX_DEPTH = 64
 """Of nested tables and arrays. More than a person writes, less than Python's stack allows."""
@@ -44,14 +45,12 @@ def read_text(
         root, refuses: see `open_ordinary`.
 
     Raises:
-        ConfigError: it is not a regular file, it cannot be read, or it is not UTF-8.
+        ConfigError: it is not a regular file, it cannot be read, or it is not text.
     """
     try:
-        return read_whole(path, max_bytes, root=root, refuses=refuses).decode("utf-8-sig")
+        return decode_text(read_whole(path, max_bytes, root=root, refuses=refuses))
     except FileNotFoundError:
         return None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8 text (byte {error.start})") from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(f"{path} cannot be read: {reason}") from error

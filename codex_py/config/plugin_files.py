@@ -18,6 +18,7 @@ from codex_py.config.plugins import PLUGIN_NAME, Plugin, Plugins, plugin_names, 
 from codex_py.config.tables import AnyOf, Table, alike
 from codex_py.errors import ConfigError
 from codex_py.filesystem.reading import open_folder, open_ordinary_entry, read_whole
+from codex_py.filesystem.texts import NotText, decode_text
 from codex_py.protocol.frozen import frozen
 from codex_py.streams.terminal import some_of
 
@@ -260,9 +261,9 @@ def _text(data: bytes, path: str) -> str:
     if len(data) > _MAX_TEXT:
         raise ValueError(f"{path} has more than {_MAX_TEXT >> 10} KiB")
     try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not UTF-8 text") from None
+        return decode_text(data)
+    except NotText as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
 
 
 def _line(text: str) -> str:

@@ -162,3 +162,62 @@ def test_a_folder_or_a_link_to_nowhere_is_told(home: Path, folders: tuple[Path, 
             f"{folders[1]}/AGENTS.md cannot be read: it is a link that leads nowhere.",
         ),
     )
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("name", ["AGENTS.md", "AGENTS.override.md", "CLAUDE.md"])
+def test_a_byte_order_mark_names_the_encoding(
+    home: Path, folders: tuple[Path, ...], encoding: str, name: str
+):
+    (folders[0] / "style.md").write_bytes("Größe".encode(encoding))
+    (folders[0] / name).write_bytes("Use café.\n@style.md".encode(encoding))
+    found = agents_md(home=home, folders=folders, max_bytes=1000, fallback_filenames=["CLAUDE.md"])
+    assert found.warnings == ()
+    assert found.text is not None
+    imported = f"--- {folders[0] / 'style.md'} ---\n\nGröße"
+    assert f"\nUse café.\n@style.md\n\n{imported}\n</INSTR" in found.text
+
+
+def test_what_is_not_valid_text_is_told_and_the_rest_is_used(home: Path, folders: tuple[Path, ...]):
+    (home / "AGENTS.md").write_bytes(b"mine\n\x93x\x94")
+    (folders[0] / "AGENTS.md").write_bytes(b"a\ncaf\xe9\n@style.md")
+    (folders[0] / "style.md").write_bytes("Größe".encode("cp1252"))
+    (folders[1] / "AGENTS.md").write_bytes("Use café.".encode("utf-16")[:-1])
+    found = agents_md(home=home, folders=folders, max_bytes=1000)
+    assert found.text is not None
+    for part in ("mine\n\ufffdx\ufffd", "a\ncaf\ufffd", "Gr\ufffd\ufffde", "Use café\ufffd"):
+        assert part in found.text
+    places = [
+        (home / "AGENTS.md", "UTF-8 (invalid byte at offset 5, in line 2)"),
+        (folders[0] / "AGENTS.md", "UTF-8 (invalid byte at offset 5, in line 2)"),
+        (folders[0] / "style.md", "UTF-8 (invalid byte at offset 2, in line 1)"),
+        (folders[1] / "AGENTS.md", "UTF-16-LE (invalid byte at offset 18, in line 1)"),
+    ]
+    assert list(found.warnings) == [
+        f"A part of {path} cannot be read: it is not valid {fault}; save it as UTF-8."
+        for path, fault in places
+    ]
+
+
+def test_a_file_with_nul_characters_is_left_out(home: Path, folders: tuple[Path, ...]):
+    (home / "AGENTS.md").write_bytes("mine".encode("utf-16-be"))
+    (folders[0] / "AGENTS.override.md").write_bytes(b"\x89PNG\n\0")
+    write(folders[0], "root")
+    found = agents_md(home=home, folders=folders, max_bytes=1000)
+    assert found.text is not None
+    assert "\nroot\n</INSTR" in found.text
+    assert "mine" not in found.text
+    general, project = found.warnings
+    reason = "it is binary, or UTF-16 without a byte order mark."
+    assert general.startswith(f"{home / 'AGENTS.md'} cannot be read: it holds NUL characters")
+    assert project.startswith(f"{folders[0] / 'AGENTS.override.md'} cannot be read: it holds NUL")
+    assert general.endswith(reason)
+    assert project.endswith(f"the first in line 2: {reason}")
+
+
+def test_a_cut_in_another_encoding_goes_between_characters(home: Path, folders: tuple[Path, ...]):
+    (folders[0] / "AGENTS.md").write_bytes("ééééé".encode("utf-16"))
+    found = agents_md(home=home, folders=folders, max_bytes=7)
+    assert found.text is not None
+    assert "\néé\n[Only the first 4 of 12 bytes" in found.text
+    assert len(found.warnings) == 1

@@ -77,6 +77,7 @@ def test_nothing_outside_of_the_root_is_imported(
     assert text == ""
     outside, link = f"it is outside of {root}", f"it is a link that leads out of {root}"
     hidden = "it is a hidden file"
-    reasons = [outside, outside, outside, link, link, hidden, hidden, "it is not text"]
+    not_text = "it is binary, or UTF-16 without a byte order mark"
+    reasons = [outside, outside, outside, link, link, hidden, hidden, not_text]
     assert [warning.rpartition(": ")[2] for warning in warnings] == [f"{why}." for why in reasons]
     assert warnings[0].startswith(f"{root}/docs/AGENTS.md cannot import @~/secret.md: ")

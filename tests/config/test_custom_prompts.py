@@ -111,7 +111,9 @@ def test_a_broken_prompt_is_told_with_file_and_line(place: Place) -> None:
     assert prompts.found == ()
     first, second, third = prompts.warnings
     assert first.startswith(f"The command /prompts:a cannot be used: {path}:3: ")
-    assert second.endswith("b.md is not UTF-8 text (byte 0).")
+    assert second.endswith(
+        "b.md cannot be read: it is not valid UTF-8 (invalid byte at offset 0, in line 1)."
+    )
     assert third.endswith("c.md cannot be read: it is larger than 256 KiB.")
 
 

@@ -236,7 +236,10 @@ def test_old_profiles_are_refused(place: Place):
         (b'a = 1\nmodel = "x\nb = 1', "{path}:2:11: the quote is not closed on this line"),
         (b"a = 1\nb 2\n", "{path}:2:3: Expected '=' after a key in a key/value pair"),
         (b"a = [1,\n", "{path}:2:1: Invalid value"),
-        (b"model = '\xff'", "{path} is not UTF-8 text (byte 9)"),
+        (
+            b"model = '\xff'",
+            "{path} cannot be read: it is not valid UTF-8 (invalid byte at offset 9, in line 1)",
+        ),
         (b"a = " + b"[" * 2000, "inside each other"),
         (b"a." * 500 + b"a = 1", "inside each other"),
         # Each would take minutes to be parsed.

@@ -137,7 +137,8 @@ def test_files_that_cannot_be_used_are_warned_about_with_their_line(place: Place
         f"A skill cannot be used: {top}/c/SKILL.md cannot be read: it is a folder.",
         f"A skill cannot be used: {top}/d/SKILL.md:1: it does not begin with a line `---`.",
         f"A skill cannot be used: {top}/e/SKILL.md:3: the front matter has a line that is no field: 'this is nothing'.",
-        f"A skill cannot be used: {top}/f/SKILL.md is not UTF-8 text (byte 17).",
+        f"A skill cannot be used: {top}/f/SKILL.md cannot be read: it is not valid UTF-8"
+        " (invalid byte at offset 17, in line 2).",
     )
 
 

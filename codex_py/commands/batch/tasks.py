@@ -20,8 +20,9 @@ from codex_py.commands.batch.untrusted import SWITCH, Refused, RowRules
 from codex_py.config.config import Config
 from codex_py.config.limits import LIMITS, Budget, amount
 from codex_py.config.paths import project_root
-from codex_py.errors import ConfigError, UsageError
+from codex_py.errors import CodexError, ConfigError, UsageError
 from codex_py.filesystem.denials import denials_of
+from codex_py.filesystem.texts import NotText, decode_text
 
 _MAX_LINE_BYTES = 16 * 1024 * 1024
 
@@ -77,10 +78,18 @@ class Task(pydantic.BaseModel):
         return self
 
     def whole_prompt(self) -> str:
-        """Raises an `OSError` if the file with it cannot be read."""
+        """The prompt, or the text of the file with it.
+
+        Raises:
+            OSError: the file cannot be read.
+            CodexError: it is not text.
+        """
         if self.prompt_file is None:
             return self.prompt
-        return Path(self.prompt_file).read_text(encoding="utf-8", errors="replace")
+        try:
+            return decode_text(Path(self.prompt_file).read_bytes())
+        except NotText as error:
+            raise CodexError(f"{self.prompt_file} cannot be read: {error}") from error
 
     def exec_options(self) -> list[str]:
         provider = {} if self.provider is None else {"model_provider": self.provider}

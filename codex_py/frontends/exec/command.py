@@ -7,7 +7,6 @@ says so. Without one, standard input is the prompt and is read to its end. Notic
 of Codex.
 """
 
-import codecs
 import os
 import select
 import threading
@@ -19,6 +18,7 @@ from functools import partial
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.target import exec_target, require_images
 from codex_py.errors import CodexError, ExitCode, UsageError
+from codex_py.filesystem.texts import NotText, decode_text
 from codex_py.streams.standard import OutputStream, is_pipe, read_all
 
 EXEC_STDERR_TIMEOUT_S = 2.0
@@ -35,15 +35,6 @@ _SILENT = (
 
 MAX_BYTES = 64 * 1024 * 1024
 """More than any model takes in; a stream without an end must not fill the memory."""
-
-_BYTE_ORDER_MARKS = (
-    # UTF-32 first: its little-endian mark begins with that of UTF-16.
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
 
 
 def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
@@ -141,22 +132,10 @@ def decode_prompt(data: bytes) -> str:
         CodexError: it is not such text, and the message names the offset of the first bad byte; or it
             contains NUL bytes.
     """
-    marked = (pair for pair in _BYTE_ORDER_MARKS if data.startswith(pair[0]))
-    mark, encoding = next(marked, (b"", "utf-8"))
     try:
-        text = data[len(mark) :].decode(encoding)
-    except UnicodeDecodeError as error:
-        raise _input_error(
-            f"the input is not valid {encoding.upper()}"
-            f" (invalid byte at offset {len(mark) + error.start});"
-            " convert it to UTF-8 and try again"
-        ) from error
-    if "\0" in text:
-        raise _input_error(
-            "the input holds NUL bytes: it is binary, or UTF-16 without a byte order mark;"
-            " convert it to UTF-8 and try again"
-        )
-    return text
+        return decode_text(data)
+    except NotText as error:
+        raise _input_error(f"{error}; convert it to UTF-8 and try again") from error
 
 
 def _read_all(fd: int, begun: Callable[[], None] = lambda: None) -> bytes:

@@ -166,7 +166,7 @@ def test_byte_order_marks_choose_the_encoding(data: bytes, text: str) -> None:
 @pytest.mark.parametrize(
     ("data", "place"),
     [
-        (b"ab\xffcd", "UTF-8 (invalid byte at offset 2)"),
+        (b"ab\xffcd", "UTF-8 (invalid byte at offset 2, in line 1)"),
         (b"\xff\xfea", "UTF-16-LE (invalid byte at"),
     ],
 )
