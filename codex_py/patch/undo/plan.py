@@ -208,7 +208,7 @@ def _check_last_copies(
         mark = mark_of(file.old, is_link=is_link)
         if mark not in earlier or mark in back:
             continue
-        staying = earlier[mark] - changing
+        staying = set(map(_without_links, earlier[mark])) - changing
         if not has_any(staying, file.old, is_link=is_link):
             last.append(file)
     if last:
@@ -218,6 +218,12 @@ def _check_last_copies(
             "be brought back there, as ignored folders and large files are not kept"
         )
         raise _refusal(undone, reason, patched_files(last))
+
+
+def _without_links(place: str) -> str:
+    """The path of the same entry that leads through no linked folder. The entry itself may be a link."""
+    path = Path(place)
+    return str(Path(os.path.realpath(path.parent)) / path.name)
 
 
 def _earlier(undone: Sequence[Entry], left: Sequence[FileChange]) -> dict[str, set[str]]:

@@ -171,6 +171,38 @@ def test_the_last_copy_of_what_is_not_kept_is_not_deleted(root: Path, command: s
     assert files(root) == after
 
 
+LED_BACK = {
+    "the folder": "mv out real; ln -s real out",
+    "the folder, by a whole path": 'mv out real; ln -s "$PWD/real" out',
+    "the folder, by two links": "mv out real; ln -s real via; ln -s via out",
+    "the folder, into another one": "mkdir web; mv out web/real; ln -s web/real out",
+    "a folder in it": "mv out/in real; ln -s ../real out/in; rm out/d",
+    "the folder, copied and removed": "cp -r out real; rm -r out; ln -s real out",
+    "the folder, each file a link": "cp -al out real; rm -r out; ln -s real out",
+}
+
+
+@pytest.mark.parametrize("command", LED_BACK.values(), ids=LED_BACK)
+def test_a_linked_folder_that_leads_to_the_last_copy_is_no_second_one(
+    root: Path, command: str
+) -> None:
+    (root / "out/in").mkdir()
+    (root / "out/in/e").write_text("more data\n", encoding="utf-8")
+    turn_of(root, command)
+    after = files(root)
+    with pytest.raises(EditedSince, match="may be the last copy of what was there before"):
+        plan_undo(journal(root))
+    assert files(root) == after
+
+
+def test_a_linked_folder_that_leads_to_another_copy_has_the_contents(root: Path) -> None:
+    elsewhere = root.parent / "elsewhere"
+    turn_of(root, f"cp -r out {elsewhere}; mv out real; ln -s {elsewhere} out")
+    plan_undo(journal(root)).commit()
+    assert not (root / "real").exists()
+    assert (root / "out/d").read_text(encoding="utf-8") == "data\n"
+
+
 COPIED = {
     "copied": "cp -r out results",
     "linked": "cp -al out results",
