@@ -81,7 +81,7 @@ def _pattern(text: str) -> str:
 
 def _count(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise UsageError(f"{text!r} is no whole number")
+        raise ArgumentTypeError(f"{text!r} is no whole number")
     return int(text)
 
 

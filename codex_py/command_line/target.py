@@ -1,11 +1,13 @@
 """What a session begins with: the words of its command line as a prompt, an earlier thread, or both."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import get_args
 
 from codex_py.command_line.arguments import GATES, OF_REVIEW, Arguments
 from codex_py.config.limits import Failure
 from codex_py.errors import UsageError
+from codex_py.images.kinds import MAX_BEGINNING_BYTES, NOT_AN_IMAGE, is_image
 from codex_py.protocol.frozen import frozen
 
 _OF_EXEC = (
@@ -78,12 +80,32 @@ def _target(words: Sequence[str], arguments: Arguments, resuming: str) -> Sessio
 
 
 def require_images(arguments: Arguments, target: SessionTarget) -> None:
-    """Raises a `UsageError` if an image is not there, or is a folder: it may be the prompt."""
+    """Check the files of `-i` by their first bytes; whether an image is whole is found out when it is sent.
+
+    Raises:
+        UsageError: an image is not there, or is a folder, as the prompt may have been taken for one; a file cannot be
+            read, or is of no kind that models read.
+    """
     absent = (path for path in arguments.images if not path.exists() or path.is_dir())
     if missing := next(absent, None):
         took = len(arguments.image) > 1 and target.prompt is None
         hint = ": -i takes every word up to the next option; put the prompt before it, or behind --"
         raise UsageError(f"there is no image {str(missing)!r}{hint if took else ''}")
+    for path in arguments.images:
+        if (problem := _no_image(path)) is not None:
+            raise UsageError(f"-i/--image: {str(path)!r} cannot be sent: {problem}")
+
+
+def _no_image(path: Path) -> str | None:
+    """Why a file is no image, as a clause; None if it begins as one."""
+    if not path.is_file():
+        return "it is not a regular file"
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(MAX_BEGINNING_BYTES)
+    except OSError as error:
+        return error.strerror
+    return None if is_image(beginning) else NOT_AN_IMAGE
 
 
 def _only(words: Sequence[str]) -> str | None:

@@ -8,12 +8,11 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
+from codex_py.images.kinds import BEGINNINGS, NOT_AN_IMAGE, Kind
 from codex_py.images.rule import MAX_PIXELS
 from codex_py.protocol.frozen import frozen
-
-Kind: TypeAlias = Literal["png", "jpeg", "gif", "webp"]
 
 _PNG_CHANNELS: Final = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 """By the type of colour."""
@@ -56,16 +55,16 @@ def image_info(data: bytes) -> ImageInfo:
     Raises:
         DamagedImage: it is another file, it is cut, or its parts contradict each other.
     """
-    for kind, (beginning, read) in _READERS.items():
+    for kind, beginning in BEGINNINGS.items():
         if re.match(beginning, data):
             try:
-                width, height = read(data)
+                width, height = _READERS[kind](data)
             except (IndexError, struct.error) as error:
                 raise DamagedImage("it is cut") from error
             if width < 1 or height < 1:
                 raise DamagedImage("it has no pixels")
             return ImageInfo(kind, width, height)
-    raise DamagedImage("it is not a PNG, JPEG, GIF or WebP image")
+    raise DamagedImage(NOT_AN_IMAGE)
 
 
 def _png(data: bytes) -> tuple[int, int]:
@@ -228,10 +227,10 @@ def _webp_frame(name: bytes, body: bytes) -> tuple[int, int]:
     return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
 
 
-_READERS: Final[Mapping[Kind, tuple[bytes, Callable[[bytes], tuple[int, int]]]]] = {
-    "png": (rb"\x89PNG\r\n\x1a\n", _png),
-    "jpeg": (rb"\xff\xd8\xff", _jpeg),
-    "gif": (rb"GIF8[79]a", _gif),
-    "webp": (rb"(?s)RIFF....WEBP", _webp),
+_READERS: Final[Mapping[Kind, Callable[[bytes], tuple[int, int]]]] = {
+    "png": _png,
+    "jpeg": _jpeg,
+    "gif": _gif,
+    "webp": _webp,
 }
-"""The patterns of the first bytes, and what reads the rest."""
+"""Each reads the size out of a whole image."""

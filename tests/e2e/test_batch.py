@@ -443,9 +443,26 @@ def test_failed_tasks_run_again_if_asked(place: Workplace) -> None:
     ("line", "reason"),
     [
         ("{", "line 2 of tasks.jsonl: it is not JSON: "),
-        ("[1]", "line 2 of tasks.jsonl: Input should be"),
+        ("[1]", "line 2 of tasks.jsonl: a task is a JSON object"),
         ("[" * 100_000, "line 2 of tasks.jsonl: "),
-        ('{"id": "../x", "prompt": "x"}', "line 2 of tasks.jsonl: id: "),
+        (
+            '{"id": "../x", "prompt": "x"}',
+            "line 2 of tasks.jsonl: id: '../x' cannot be an id: use 1",
+        ),
+        (
+            '{"id": "a b", "prompt": "x"}',
+            "id: 'a b' cannot be an id: use 1 to 128 letters from A to Z",
+        ),
+        (
+            '{"id": "\\u00e9", "prompt": "x"}',
+            "id: 'é' cannot be an id: use 1 to 128 letters from A to Z",
+        ),
+        ('{"id": "x\\n", "prompt": "x"}', "cannot be an id: use 1 to 128 letters from A to Z"),
+        ('{"id": "", "prompt": "x"}', "id: '' cannot be an id: use 1 to 128 letters from A to Z"),
+        ('{"id": 3, "prompt": "x"}', "line 2 of tasks.jsonl: id: it must be a string"),
+        ('{"prompt": "x"}', "line 2 of tasks.jsonl: id: it is missing"),
+        ('{"id": "x", "prompt": "x", "priority": "high"}', "priority: it must be a whole number"),
+        ('{"id": "x", "prompt": "x", "config": []}', "config: it must be an object"),
         ('{"id": "t0", "prompt": "x"}', "line 2 of tasks.jsonl: the id 't0' was there before"),
         ('{"id": "x"}', "line 2 of tasks.jsonl: write either `prompt` or `prompt_file`"),
         ('{"id": "x", "promt": "x"}', "unknown key 'promt'. Did you mean prompt?"),

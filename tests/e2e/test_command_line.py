@@ -19,6 +19,7 @@ def test_options_without_effect_are_told(place: Workplace) -> None:
 
 
 _TOOK = ": -i takes every word up to the next option; put the prompt before it, or behind --"
+_NO_IMAGE = "it is not a PNG, JPEG, GIF or WebP image"
 
 
 @pytest.mark.parametrize(
@@ -29,11 +30,18 @@ _TOOK = ": -i takes every word up to the next option; put the prompt before it, 
         (["look", "-i", "a.png,nope.png"], "there is no image 'CWD/nope.png'"),
         (["-i", "nope.png"], "there is no image 'CWD/nope.png'"),
         (["look", "-i", "."], "there is no image 'CWD'"),
+        (["look", "-i", "a.png"], f"-i/--image: 'CWD/a.png' cannot be sent: {_NO_IMAGE}"),
+        (["look", "-i", "/etc/passwd"], f"-i/--image: '/etc/passwd' cannot be sent: {_NO_IMAGE}"),
+        (
+            ["look", "-i", "/dev/zero"],
+            "-i/--image: '/dev/zero' cannot be sent: it is not a regular file",
+        ),
+        (["look", "--max-diff-lines", "x"], "--max-diff-lines: 'x' is no whole number"),
         (["--add-dir", "/nope", "go"], "--add-dir: there is no folder '/nope'"),
         (["--add-dir", "a.png", "go"], "--add-dir: there is no folder 'a.png'"),
     ],
 )
-def test_a_file_that_an_option_names_has_to_be_there(
+def test_what_an_option_names_has_to_be_there_and_of_its_kind(
     place: Workplace, argv: list[str], message: str
 ) -> None:
     (place.cwd / "a.png").touch()

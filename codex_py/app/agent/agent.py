@@ -112,13 +112,21 @@ class Agent(Generic[OutputT]):
         )
         is_kept = not ephemeral and (transport is None or home is not None)
         options = SessionOptions(ephemeral=not is_kept, resume=resume, transport=transport)
-        self._cwd, self._output_type = setup.cwd, output_type
+        self._model = model if isinstance(model, str) or model is None else type(model).__name__
+        self._cwd = setup.cwd
+        self._output_type = output_type
         self._begin(Conversation(setup, options))
 
     def _begin(self, conversation: Conversation) -> None:
         self._conversation = conversation
         self._thread: LoopThread | None = None
         weakref.finalize(self, conversation.let_close)
+
+    def __repr__(self) -> str:
+        """Names the model as it was given, the folder and the conversation, and nothing that may be secret."""
+        model = "" if self._model is None else f"{self._model!r}, "
+        thread = "" if self.thread_id is None else f", thread_id={self.thread_id!r}"
+        return f"{type(self).__name__}({model}cwd={str(self._cwd)!r}{thread})"
 
     @property
     def session(self) -> Session | None:

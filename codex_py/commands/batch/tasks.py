@@ -4,6 +4,7 @@ All of it is checked before anything runs. Only a few words of each task stay in
 """
 
 import json
+import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from typing import Any, BinaryIO, Self, cast
 
 import pydantic
 import pydantic_core
-from pydantic import Field
 
 from codex_py.command_line.parser import suggestion
 from codex_py.commands.batch.untrusted import SWITCH, Refused, RowRules
@@ -23,8 +23,19 @@ from codex_py.config.paths import project_root
 from codex_py.errors import CodexError, ConfigError, UsageError
 from codex_py.filesystem.denials import denials_of
 from codex_py.filesystem.texts import NotText, decode_text
+from codex_py.protocol.calls import shortened
 
 _MAX_LINE_BYTES = 16 * 1024 * 1024
+_MAX_QUOTED_CHARACTERS = 80
+_PLAIN_WORDS = {
+    "missing": "it is missing",
+    "string_type": "it must be a string",
+    "int_type": "it must be a whole number",
+    "dict_type": "it must be an object",
+    "list_type": "it must be a list",
+    "model_type": "a task is a JSON object",
+}
+"""What kinds of errors of pydantic mean to somebody who writes JSON."""
 
 
 class Task(pydantic.BaseModel):
@@ -32,7 +43,7 @@ class Task(pydantic.BaseModel):
 
     model_config = pydantic.ConfigDict(strict=True, frozen=True, extra="forbid")
 
-    id: str = Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$")
+    id: str
     prompt: str = ""
     prompt_file: str | None = None
     cwd: str = "."
@@ -58,6 +69,16 @@ class Task(pydantic.BaseModel):
     def _amount(cls, value: object, info: pydantic.ValidationInfo) -> float:
         limit = "max_time" if info.field_name == "timeout" else str(info.field_name)
         return _read_amount(limit, value)
+
+    @pydantic.field_validator("id")
+    @classmethod
+    def _is_name(cls, value: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}", value):
+            raise ValueError(
+                f"{shortened(value, _MAX_QUOTED_CHARACTERS)!r} cannot be an id: use 1 to 128 letters from A to Z,"
+                " digits, `.`, `_` and `-`, without `.` at the beginning"
+            )
+        return value
 
     @pydantic.model_validator(mode="after")
     def _check(self, info: pydantic.ValidationInfo) -> Self:
@@ -279,4 +300,5 @@ def _reason(error: Exception) -> str:
     key = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":
         return f"unknown key {key!r}.{suggestion(key, _KNOWN)}"
-    return (f"{key}: " if key else "") + first["msg"].removeprefix("Value error, ")
+    text = _PLAIN_WORDS.get(first["type"], first["msg"].removeprefix("Value error, "))
+    return f"{key}: {text}" if key else text

@@ -733,3 +733,20 @@ def test_one_function_in_place_of_several_tools_is_a_type_error() -> None:
     tools: Any = len
     with pytest.raises(TypeError, match=r"tools=\[function\]"):
         Agent(FakeModel("x"), tools=tools)
+
+
+def test_the_repr_names_model_folder_and_conversation_and_no_secret(tmp_path: Path) -> None:
+    provider = {"name": "m", "base_url": "http://u:s3cret@127.0.0.1/v1", "env_key": "K"}
+    named = Agent(
+        "gpt-5.5",
+        config={"model_provider": "m", "model_providers": {"m": provider}},
+        environment={"K": "s3cret"},
+        instructions="s3cret",
+    )
+    assert repr(named) == f"Agent('gpt-5.5', cwd={str(tmp_path)!r})"
+    assert repr(Agent()) == f"Agent(cwd={str(tmp_path)!r})"
+    with Agent(FakeModel("Hello.")) as agent:
+        agent.run_sync("Hello?")
+        assert repr(agent) == (
+            f"Agent('FakeModel', cwd={str(tmp_path)!r}, thread_id={agent.thread_id!r})"
+        )
