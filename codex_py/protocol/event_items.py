@@ -170,10 +170,12 @@ class UserMessage(_Item):
 
 @frozen(kw_only=True)
 class ContextCompaction(_Item):
-    """A compaction; it starts when the summary is requested. Live only, as in Codex."""
+    """A compaction; it starts when the summary is requested.
+
+    Codex does not print one, so its id is that of a live item: the ids of the other items stay those of Codex.
+    """
 
     type: ClassVar = "context_compaction"
-    live_only: ClassVar = True
     status: Status = "in_progress"
 
 

@@ -93,6 +93,8 @@ def test_a_summary_takes_the_place_of_the_history_on_demand() -> None:
     assert compactions(events) == ["in_progress", "completed"]
     assert [event_data(event) for event in events if event_data(event) is not None] == [
         event_data(TurnStarted()),
+        event_data(ItemStarted(ContextCompaction(id="live_0"))),
+        event_data(ItemCompleted(ContextCompaction(id="live_0", status="completed"))),
         event_data(TurnCompleted(result.usage)),
     ]
     last = [event for event in events if isinstance(event, UsageReported)][-1]

@@ -142,8 +142,11 @@ def test_a_turn_of_exec_is_compacted_where_the_limit_says_so(place: Workplace) -
         outcome = place.run(server, "-c", "model_auto_compact_token_limit=900", "go")
         assert (outcome.code, outcome.messages) == (0, ["done"])
         assert [said(request.input) for request in server.requests][-1] == ["go", "the note"]
-    assert {item["type"] for item in outcome.items} == {"command_execution", "agent_message"}
-    assert [item["id"] for item in outcome.items] == ["item_0", "item_1"]
+    assert [(item["id"], item["type"]) for item in outcome.items] == [
+        ("item_0", "command_execution"),
+        ("live_0", "context_compaction"),
+        ("item_1", "agent_message"),
+    ]
     assert outcome.events[-1]["usage"]["input_tokens"] == 1200
     (path,) = place.rollouts()
     types = [json.loads(line)["type"] for line in path.read_bytes().splitlines()]

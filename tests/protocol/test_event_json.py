@@ -53,6 +53,20 @@ def test_every_event_has_a_json_form_with_its_type(event: events.Event) -> None:
         assert data == printed
 
 
+def test_a_compaction_is_printed_from_its_start_to_its_end() -> None:
+    item = event_items.ContextCompaction(id="live_1")
+    assert event_data(events.ItemStarted(item)) == {
+        "type": "item.started",
+        "item": {"id": "live_1", "type": "context_compaction", "status": "in_progress"},
+    }
+    for status in ("completed", "failed"):
+        ended = event_items.ContextCompaction(id="live_1", status=status)
+        printed = event_data(events.ItemCompleted(ended))
+        assert printed is not None
+        assert printed["type"] == "item.completed"
+        assert printed["item"] == {"id": "live_1", "type": "context_compaction", "status": status}
+
+
 def test_the_list_has_them_all() -> None:
     assert {type(event) for event in EVENTS} == set(get_args(events.Event))
 
