@@ -64,8 +64,9 @@ def find_key(
         or _from_auth_file(home / "auth.json")
     )
     if key is None:
+        state = " (it is set, but empty)" if "OPENAI_API_KEY" in environment else ""
         raise _missing(
-            f"No API key for {provider.name}: set the environment variable OPENAI_API_KEY,"
+            f"No API key for {provider.name}: set the environment variable OPENAI_API_KEY{state},"
             " or run `codex-py login --with-api-key`. `codex-py doctor` checks the setup."
         )
     return key

@@ -472,6 +472,17 @@ def test_worktrees_can_be_elsewhere(place: Workplace, tmp_path: Path) -> None:
             2,
             "--best-of goes with none of --worktree, --record, --replay and --bundle",
         ),
+        (("--best-of", "2", "--vary", "foo=1,2"), 2, "--vary: there is no setting `foo`"),
+        (
+            ("--best-of", "2", "--vary", "modle=a,b"),
+            2,
+            "--vary: there is no setting `modle`; did you mean `model`?",
+        ),
+        (
+            ("--best-of", "2", "--vary", "model=a,b", "--vary", "tools.foo=1,2"),
+            2,
+            "--vary: there is no setting `tools.foo`",
+        ),
         (("--best-of", "2", "--vary", "model"), 2, "--vary: write KEY=VALUE,VALUE, not 'model'"),
         (
             ("--best-of", "2", "--vary", "model=a,"),

@@ -145,3 +145,12 @@ def test_a_command_that_is_not_there_is_named(tmp_path: Path) -> None:
     asking = provider(auth=TokenCommand(str(tmp_path / "nothing")))
     with pytest.raises(ModelError, match="nothing"):
         find_key(asking, environment={}, home=tmp_path)
+
+
+@pytest.mark.parametrize("value", ["", " ", "\n"])
+def test_an_openai_key_that_is_set_but_empty_is_said_to_be_empty(
+    value: str, tmp_path: Path
+) -> None:
+    asking = provider(requires_openai_auth=True)
+    with pytest.raises(ModelError, match=r"OPENAI_API_KEY \(it is set, but empty\),"):
+        find_key(asking, environment={"OPENAI_API_KEY": value}, home=tmp_path)

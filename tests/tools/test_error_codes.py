@@ -1,4 +1,4 @@
-"""`docs/error-codes.md` has the codes that the program can give, and no others."""
+"""`docs/error-codes.md` has the codes that the program can give, and no others, for calls of tools."""
 
 import ast
 import errno
@@ -51,17 +51,22 @@ def codes_of(module: ast.Module) -> Iterator[str]:
                 pass
 
 
+def section_of_tool_calls() -> str:
+    text = (ROOT / "docs/error-codes.md").read_text(encoding="utf-8")
+    return text.partition("## Codes of a turn")[0]
+
+
 def test_the_table_of_codes_is_complete_and_has_no_others() -> None:
     given = {ToolError("").code, RequestFailed("").code}
     for path in (ROOT / "codex_py").rglob("*.py"):
         given.update(codes_of(ast.parse(path.read_text(encoding="utf-8"))))
-    text = (ROOT / "docs/error-codes.md").read_text(encoding="utf-8")
+    text = section_of_tool_calls()
     listed = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
     assert sorted(given - {*errno.errorcode.values()}) == sorted(listed)
     assert all(len(code) <= 32 and code.isascii() for code in listed)
 
 
 def test_the_other_codes_that_the_text_names_are_of_the_operating_system() -> None:
-    text = (ROOT / "docs/error-codes.md").read_text(encoding="utf-8")
-    named = re.findall(r"`(E[A-Z]+)`", text.rpartition("|")[2])
+    named = re.findall(r"`(E[A-Z]+)`", section_of_tool_calls().rpartition("|")[2])
+    assert named
     assert set(named) <= {*errno.errorcode.values()}

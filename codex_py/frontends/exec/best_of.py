@@ -22,6 +22,8 @@ from codex_py.command_line.arguments import OF_BEST_OF, Arguments, option_words
 from codex_py.command_line.configuration import load_exec_config
 from codex_py.command_line.parser import working_folder
 from codex_py.command_line.target import exec_target, require_images
+from codex_py.config.check import dotted, problems, suggestion
+from codex_py.config.overrides import parse_overrides
 from codex_py.config.paths import project_root
 from codex_py.errors import CodexError, ConfigError, ExitCode, PatchError, UsageError
 from codex_py.filesystem.git import for_another_tree
@@ -78,8 +80,20 @@ def _variations(vary: Sequence[str]) -> list[dict[str, str]]:
         choices[key] = values.split(",")
         if not key or not all(choices[key]):
             raise UsageError(f"--vary: write KEY=VALUE,VALUE, not {text!r}")
+        _require_known(key, choices[key][0])
     keys = list(choices)[::-1]
     return [dict(zip(keys, each, strict=True)) for each in product(*(choices[k] for k in keys))]
+
+
+def _require_known(key: str, value: str) -> None:
+    """Refuse a setting that the program does not know: all attempts would be the same, whatever its value."""
+    if key in {"model", "prompt", "effort"}:
+        return
+    for problem in problems(parse_overrides([f"{key}={value}"])):
+        if problem.unknown:
+            near = suggestion(problem.key)
+            hint = "" if near is None else f"; did you mean `{near}`?"
+            raise UsageError(f"--vary: there is no setting `{dotted(problem.key)}`{hint}")
 
 
 class _BestOf(ExecRun):
