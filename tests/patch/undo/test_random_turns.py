@@ -145,6 +145,12 @@ class World:
         target.parent.mkdir(parents=True, exist_ok=True)
         self.folder().rename(target)
 
+    def move_folder_and_leave_link(self) -> None:
+        source, target = self.folder(), self.root / self.random.choice(("new", "results", "web/l"))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source.rename(target)
+        source.symlink_to(os.path.relpath(target, source.parent))
+
     def copy(self, copying: Callable[[Path, Path], object] = shutil.copy2) -> None:
         source, target = self.existing(), self.place()
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -203,7 +209,8 @@ class World:
         """One thing that a command does, or the first that works of several."""
         actions = (
             *(self.write, self.write, self.append, self.remove, self.remove_folder, self.move),
-            *(self.move, self.move_folder, self.move_folder, self.copy, self.copy_plainly),
+            *(self.move, self.move_folder, self.move_folder, self.move_folder_and_leave_link),
+            *(self.copy, self.copy_plainly),
             *(self.link, self.replace_by_link, self.copy_as_links_and_remove),
             *(self.copy_and_remove, self.point, self.permit, self.set_rules, self.remove_rules),
             *(self.set_rules, self.remove_rules),
