@@ -90,8 +90,13 @@ class Git:
                 check=False,
                 process_group=0 if self.is_shielded else None,
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise CodexError(f"git could not be run: {error}", code="git") from error
+        except subprocess.TimeoutExpired as error:
+            message = f"git {words[0]} did not end within {timeout_s:g} s in {folder}"
+            raise CodexError(message, code="git") from error
+        except OSError as error:
+            # The cause alone: an `OSError` may name the folder as Python writes a `Path`.
+            cause = error.strerror or str(error)
+            raise CodexError(f"git could not be run in {folder}: {cause}", code="git") from error
 
     def output(self, folder: Path, *words: str, stdin: bytes = b"") -> str:
         """Run a command. Returns its output, without blank ends. A `CodexError`: it failed, or could not be run."""

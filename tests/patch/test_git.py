@@ -59,6 +59,35 @@ def test_an_interrupt_of_the_terminal_does_not_reach_one_that_tidies_up(tmp_path
     assert int(Git(str(program), {}, is_shielded=True).output(tmp_path, "status")) != os.getpgrp()
 
 
+def _script(path: Path, text: str) -> Git:
+    path.write_text(text, encoding="ascii")
+    path.chmod(0o755)
+    return Git(str(path), {})
+
+
+def test_a_git_that_cannot_be_run_is_told_in_words(tmp_path: Path) -> None:
+    works = _script(tmp_path / "git", "#!/bin/sh\n")
+    gone = tmp_path / "gone"
+    file = tmp_path / "file"
+    file.touch()
+    for git, folder, cause in (
+        (works, gone, "No such file or directory"),
+        (works, file, "Not a directory"),
+        (Git(str(tmp_path / "none"), {}), tmp_path, "No such file or directory"),
+        (_script(tmp_path / "odd", "#!/none/sh\n"), tmp_path, "No such file or directory"),
+    ):
+        with pytest.raises(CodexError) as caught:
+            git.run(folder, "status")
+        assert str(caught.value) == f"git could not be run in {folder}: {cause}"
+
+
+def test_a_git_that_does_not_end_is_told_by_its_command_alone(tmp_path: Path) -> None:
+    git = _script(tmp_path / "git", "#!/bin/sh\nexec sleep 60\n")
+    with pytest.raises(CodexError) as caught:
+        git.run(tmp_path, "status", timeout_s=0.1)
+    assert str(caught.value) == f"git status did not end within 0.1 s in {tmp_path}"
+
+
 def test_a_commit_of_ours_runs_no_hooks(
     tmp_path: Path, git: Git, hostile: HostileRepository
 ) -> None:

@@ -61,6 +61,8 @@ class ChatDecoder(BuildingDecoder):
         """The last characters of the text, which may have the beginning of a closing tag."""
         self._reason: str | None = None
         self._usage: JsonObject = {}
+        self._is_counted = False
+        """The last chunk held the usage alone. Servers send it only behind a complete answer."""
 
     def _read(self, data: str, name: str) -> None:  # noqa: ARG002 - its events have no names
         if data.strip() == "[DONE]":
@@ -80,6 +82,7 @@ class ChatDecoder(BuildingDecoder):
         choice = next((c for c in choices if not integer_field(c, "index")), JsonObject())
         usage = object_field(chunk, "usage") or object_field(choice, "usage")
         self._usage = usage or object_field(object_field(chunk, "x_groq"), "usage") or self._usage
+        self._is_counted = bool(usage) and chunk.get("choices") == []
         if choice.get("error"):
             self._fail(stream_failure(choice))
             return
@@ -204,7 +207,8 @@ class ChatDecoder(BuildingDecoder):
         reason = self._reason
         self._flush_head()
         usage = _usage(self._usage)
-        if reason is None and (cause.startswith("stream") or self._out.is_empty):
+        is_cut = cause.startswith("stream") and not self._is_counted
+        if reason is None and (is_cut or self._out.is_empty):
             self._fail(StreamError.broke_off(cause))
         elif reason in _FILTERED:
             self._fail(incomplete("content_filter"))

@@ -256,6 +256,45 @@ def test_the_end_may_lack_its_mark_but_not_its_reason() -> None:
             decode(*chunks)
 
 
+COUNTED: dict[str, Any] = {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}
+CALL = part(A, name="f", index=0, id="1")
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [chunk(content="yes"), COUNTED],
+        [chunk("", content="yes"), COUNTED],
+        [CALL, COUNTED],
+        [chunk(content="yes"), CALL, COUNTED],
+        [chunk(reasoning_content="hm"), chunk(content="yes"), COUNTED],
+        [COUNTED, chunk(content="yes"), COUNTED],
+    ],
+)
+def test_the_usage_alone_behind_an_answer_is_its_end(chunks: list[Any]) -> None:
+    events = decode(*chunks)
+    assert items(events)
+    assert isinstance(events[-1], Completed)
+    assert events[-1].usage.output_tokens == 1
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [COUNTED],
+        [COUNTED, chunk(content="cut")],
+        [chunk(content="cut"), COUNTED, chunk(content=" off")],
+        [{**chunk(content="cut"), "usage": COUNTED["usage"]}],
+        [chunk(content="cut"), {"choices": [], "usage": None}],
+        [chunk(content="cut"), {"choices": []}],
+        [part('{"a"', name="f", index=0, id="1"), {**chunk(), "usage": COUNTED["usage"]}],
+    ],
+)
+def test_the_usage_elsewhere_is_no_end(chunks: list[Any]) -> None:
+    with pytest.raises(StreamError, match="disconnected"):
+        decode(*chunks)
+
+
 @pytest.mark.parametrize(
     ("last", "code"),
     [
