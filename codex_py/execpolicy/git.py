@@ -120,9 +120,10 @@ def _is_remote(name: str, cwd: Path) -> bool:
 
 
 def _can_change_hooks(place: Place) -> bool:
-    """True if git is configured to run hooks in a folder that the model can change, such as `.husky`.
+    """True if git runs hooks that the model can change.
 
-    Files that these include are not read.
+    They are in a folder that the configuration names, such as `.husky`, or `.git/hooks` or a hook in it is a link that
+    leads there. Files that the configuration includes are not read.
     """
     dot_git = find_dot_git(place.cwd) or place.cwd / ".git"
     home = Path((place.environment or {}).get("HOME") or "/")
@@ -131,10 +132,23 @@ def _can_change_hooks(place: Place) -> bool:
         folders = [common_folder(own) / "config", own / "config.worktree"]
         configs = [*folders, home / ".gitconfig", home / ".config/git/config"]
         texts = [os.fsdecode(_read(path)) for path in configs if path.exists()]
+        links = _linked_hooks(common_folder(own) / "hooks")
     except (OSError, ValueError):
+        return True
+    if any(place.can_change(os.path.realpath(link)) for link in links):
         return True
     named = (value.strip() for text in texts for value in _HOOKS.findall(text))
     return any(place.can_change(dot_git.parent / _expanded(value)) for value in named if value)
+
+
+def _linked_hooks(folder: Path) -> list[Path]:
+    """The folder of hooks and the files in it, as far as they are links.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    hooks = folder.iterdir() if folder.is_dir() else ()
+    return [path for path in (folder, *hooks) if path.is_symlink()]
 
 
 def _expanded(path: str) -> str:

@@ -161,6 +161,29 @@ def test_hooks_in_the_workspace_hold_git_back(
         assert disk.offered("git push origin") == prefix
 
 
+@pytest.mark.parametrize(
+    ("link", "target", "is_held"),
+    [
+        ("hooks", "ws/scripts", True),
+        ("hooks", "ws/not-there", True),
+        ("hooks", "ws", True),
+        ("hooks", "elsewhere", False),
+        ("hooks/pre-push", "ws/scripts/pre-push", True),
+        ("hooks/pre-push", "ws/not-there", True),
+        ("hooks/pre-push", "elsewhere/pre-push", False),
+    ],
+)
+def test_hooks_that_are_links_into_the_workspace_hold_git_back(
+    link: str, target: str, disk: Disk, *, is_held: bool
+) -> None:
+    (disk.ws / "scripts").mkdir()
+    place = disk.ws / ".git" / link
+    place.parent.mkdir(exist_ok=True)
+    assert disk.offered("git push origin") == "git push"
+    place.symlink_to(disk.ws.parent / target)
+    assert disk.offered("git push origin") == (None if is_held else "git push")
+
+
 def test_the_words_of_the_model_come_first_if_they_are_narrow(disk: Disk) -> None:
     assert (
         disk.offered(disk.call("git push origin", ("git", "push", "origin"))) == "git push origin"
