@@ -87,8 +87,8 @@ class ChatDecoder(BuildingDecoder):
             self._fail(stream_failure(choice))
             return
         self._take_delta(object_field(choice, "delta") or object_field(choice, "message"))
-        reason = choice.get("finish_reason")
-        self._reason = reason if isinstance(reason, str) else self._reason
+        # Some send an empty one until the end.
+        self._reason = text_field(choice, "finish_reason") or self._reason
         is_whole = chunk.get("object") == "chat.completion"
         is_failed = self._reason in _FAILED
         # After any other reason the usage may follow.
@@ -207,7 +207,8 @@ class ChatDecoder(BuildingDecoder):
         reason = self._reason
         self._flush_head()
         usage = _usage(self._usage)
-        is_cut = cause.startswith("stream") and not self._is_counted
+        is_end_told = self._is_counted and not self._calls.is_cut
+        is_cut = cause.startswith("stream") and not is_end_told
         if reason is None and (is_cut or self._out.is_empty):
             self._fail(StreamError.broke_off(cause))
         elif reason in _FILTERED:
@@ -254,6 +255,12 @@ class _Calls:
         self._at: dict[int, Piece] = {}
         self._by_id: dict[str, Piece] = {}
         self._last: Piece | None = None
+
+    @property
+    def is_cut(self) -> bool:
+        """True if the arguments of the last call have begun, and are not whole."""
+        last = self._last
+        return last is not None and last.size > 0 and not _is_complete(last)
 
     def take(self, delta: JsonObject) -> None:
         function = object_field(delta, "function")

@@ -265,6 +265,7 @@ CALL = part(A, name="f", index=0, id="1")
     [
         [chunk(content="yes"), COUNTED],
         [chunk("", content="yes"), COUNTED],
+        [part(name="f", index=0, id="1"), COUNTED],
         [CALL, COUNTED],
         [chunk(content="yes"), CALL, COUNTED],
         [chunk(reasoning_content="hm"), chunk(content="yes"), COUNTED],
@@ -288,11 +289,23 @@ def test_the_usage_alone_behind_an_answer_is_its_end(chunks: list[Any]) -> None:
         [chunk(content="cut"), {"choices": [], "usage": None}],
         [chunk(content="cut"), {"choices": []}],
         [part('{"a"', name="f", index=0, id="1"), {**chunk(), "usage": COUNTED["usage"]}],
+        [part('{"a"', name="f", index=0, id="1"), COUNTED],
+        [chunk(content="yes"), CALL, part('{"a"', name="g", index=1, id="2"), COUNTED],
+        [chunk("", content="a"), chunk("", content="b")],
+        [chunk("", content="a"), {**chunk("", content="b"), "usage": COUNTED["usage"]}],
     ],
 )
 def test_the_usage_elsewhere_is_no_end(chunks: list[Any]) -> None:
     with pytest.raises(StreamError, match="disconnected"):
         decode(*chunks)
+
+
+@pytest.mark.parametrize("end", [[STOP], [STOP, DONE], [DONE], [chunk("", content=""), COUNTED]])
+@pytest.mark.parametrize("reason", ["", None])
+def test_usage_in_every_chunk_cuts_no_answer(reason: str | None, end: list[Any]) -> None:
+    pieces = [{**chunk(reason, content=text), "usage": COUNTED["usage"]} for text in "abc"]
+    (message,) = items(decode(*pieces, *end))
+    assert getattr(message, "text", "") == "abc"
 
 
 @pytest.mark.parametrize(
