@@ -52,23 +52,27 @@ class Programs:
     folders: frozenset[Path]
     """Barred folders, without links, besides the recorded ones."""
 
-    def find(self, name: str, environment: Mapping[str, str]) -> str:
+    def find(self, name: str, environment: Mapping[str, str], cwd: Path = Path("/")) -> str:
         """The absolute path of a program; a path is returned unchanged.
+
+        A path need not exist, unless it has the look of a whole command line.
+
+        Args:
+            cwd: the folder in which the program will start. A relative path begins there.
 
         Raises:
             FileNotFoundError: `strerror` says why; `filename2` is the path of a program that is barred.
         """
         if "/" in name:
+            if _is_command_line(name) and _is_missing(cwd / name):
+                raise _not_found(name)
             return name
         search_path = environment.get("PATH", os.defpath)
         if (found := find_program(name, search_path, self.test())) is not None:
             return found
         inside = find_program(name, search_path)
         if inside is None:
-            why = os.strerror(errno.ENOENT)
-            if len(name.split()) > 1:
-                why += "; a program is one word, and the words after it belong into its arguments"
-            raise FileNotFoundError(errno.ENOENT, why, name)
+            raise _not_found(name)
         why = f"{ONLY_INSIDE}; to allow it, configure its path, {inside}"
         raise FileNotFoundError(errno.ENOENT, why, name, None, inside)
 
@@ -96,6 +100,30 @@ class Programs:
             return True
 
         return may_use
+
+
+def _is_command_line(name: str) -> bool:
+    """Whether there are several words in the name. Some paths have blanks as well."""
+    return len(name.split()) > 1
+
+
+def _is_missing(path: Path) -> bool:
+    """Whether nothing is at the path, not even a link. It is False for a path that we may not look at."""
+    try:
+        os.lstat(path)
+    except PermissionError:
+        return False
+    except (OSError, ValueError):
+        # A command line can be longer than any path.
+        return True
+    return False
+
+
+def _not_found(name: str) -> FileNotFoundError:
+    why = os.strerror(errno.ENOENT)
+    if _is_command_line(name):
+        why += "; arguments are written apart from the program, in the list of its arguments"
+    return FileNotFoundError(errno.ENOENT, why, name)
 
 
 def programs_outside(

@@ -172,14 +172,51 @@ def test_a_path_of_which_nothing_is_left_does_not_become_the_working_directory(h
 
 
 @pytest.mark.parametrize(
-    ("name", "has_hint"),
-    [("npx -y server", True), ("uv run\tserver", True), ("nosuchprogram", False), ("a", False)],
+    "name",
+    [
+        "npx -y server",
+        "uv run\tserver",
+        "npx -y @scope/server /tmp",
+        "/usr/bin/env python3",
+        "/bin/sh /bin/true",
+        "./server --port 1",
+        "../bin/server\n--port 1",
+        "docker run -v /a:/b image",
+        f"bash -c 'cd /; {'x' * 5000}'",
+    ],
 )
-def test_a_command_line_in_place_of_a_program_is_told_so(
-    home: Path, name: str, has_hint: bool
-) -> None:
+def test_a_command_line_in_place_of_a_program_is_told_so(home: Path, name: str) -> None:
     outside = Programs(home, home.parent, frozenset())
     with pytest.raises(FileNotFoundError) as caught:
-        outside.find(name, variables(home, home))
-    assert str(caught.value.strerror).startswith("No such file or directory")
-    assert ("its arguments" in str(caught.value.strerror)) == has_hint
+        outside.find(name, variables(home, home), home)
+    assert caught.value.filename == name
+    assert str(caught.value.strerror).startswith("No such file or directory; arguments ")
+
+
+@pytest.mark.parametrize("name", ["nosuchprogram", "a"])
+def test_a_single_word_is_not_taken_for_a_command_line(home: Path, name: str) -> None:
+    outside = Programs(home, home.parent, frozenset())
+    with pytest.raises(FileNotFoundError) as caught:
+        outside.find(name, variables(home, home), home)
+    assert caught.value.strerror == "No such file or directory"
+    for path in (f"/bin/{name}", f"bin/{name}"):
+        assert outside.find(path, variables(home, home), home) == path
+
+
+@pytest.mark.parametrize("folder", ["", "My Tools", "npx -y @scope"])
+def test_a_path_with_blanks_is_found_from_the_folder_in_which_the_program_starts(
+    home: Path, folder: str
+) -> None:
+    planted = plant(home / folder, "my server")
+    relative = f"./{planted.relative_to(home)}"
+    outside = Programs(home, home.parent, frozenset())
+    for name in (str(planted), relative):
+        assert outside.find(name, {}, home) == name
+    with pytest.raises(FileNotFoundError, match="arguments "):
+        outside.find(relative, {}, home / "elsewhere")
+
+
+def test_a_link_that_leads_nowhere_is_no_command_line(home: Path) -> None:
+    (home / "my link").symlink_to("nowhere")
+    outside = Programs(home, home.parent, frozenset())
+    assert outside.find("./my link", {}, home) == "./my link"

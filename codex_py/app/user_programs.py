@@ -93,9 +93,10 @@ class UserPrograms(Programs):
         Raises:
             FileNotFoundError: as of `find`.
         """
-        program = self.find(argv[0], environment)
+        folder = cwd or self.cwd()
+        program = self.find(argv[0], environment, folder)
         filtered = self.environment(environment, *lists)
-        return Start([program, *argv[1:]], cwd or self.cwd(), filtered)
+        return Start([program, *argv[1:]], folder, filtered)
 
     def start(
         self, command: str | Sequence[str], environment: Mapping[str, str], cwd: Path | None = None

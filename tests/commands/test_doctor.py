@@ -74,6 +74,12 @@ def test_a_good_setup_has_nothing_to_do(place: Workplace) -> None:
             "'no-such-program' cannot be found",
         ),
         (
+            '[mcp_servers.a]\ncommand = "npx -y @scope/server /tmp"\n',
+            "mcp.config",
+            "warning",
+            "in the list of its arguments",
+        ),
+        (
             '[[hooks.Stop]]\nhooks = [{type = "command", command = "true"}]\n',
             "hooks.trust",
             "warning",

@@ -263,6 +263,12 @@ def test_a_server_that_works_is_shown_with_its_tools(home: Path) -> None:
     ("server", "failure", "error", "advice"),
     [
         ({"command": "no-such-program"}, "not_started", "could not be started", "Install it"),
+        (
+            {"command": "/usr/bin/env sh"},
+            "not_started",
+            "in the list of its arguments",
+            "Install it",
+        ),
         ({"behaviour": "dies-at-start"}, "exited", "no configuration found", "Run `"),
         (
             {"behaviour": "mute", "startup_timeout_sec": 0.5},

@@ -21,7 +21,7 @@ def missing_program(
 ) -> str | None:
     """A warning if the program cannot be found, else None."""
     try:
-        found = programs.find(argv[0], environment)
+        found = programs.find(argv[0], environment, programs.cwd())
     except FileNotFoundError as error:
         return f"The program {argv[0]!r} of `notify` cannot be started: {error.strerror}."
     if not os.access(programs.cwd() / found, os.X_OK):

@@ -104,7 +104,7 @@ def _servers(config: Config, environment: Mapping[str, str]) -> Result:
     problems = {
         name: problem
         for name, server in wanted.items()
-        if (problem := _problem(server, programs, environment))
+        if (problem := _problem(server, config.cwd, programs, environment))
     }
     details = {name: problems.get(name, "ready to be started") for name in wanted}
     if not problems:
@@ -117,15 +117,16 @@ def _servers(config: Config, environment: Mapping[str, str]) -> Result:
 
 
 def _problem(
-    server: McpServerConfig, programs: UserPrograms, environment: Mapping[str, str]
+    server: McpServerConfig, project: Path, programs: UserPrograms, environment: Mapping[str, str]
 ) -> str | None:
     token = server.bearer_token_env_var
     if token is not None and not environment.get(token):
         return f"the variable {token} is not set"
     if server.command is None:
         return None
+    cwd = programs.cwd() if server.cwd is None else project / server.cwd
     try:
-        found = programs.find(server.command, environment)
+        found = programs.find(server.command, environment, cwd)
     except FileNotFoundError as error:
         return f"{server.command!r} cannot be found: {error.strerror}"
     if Path(found).is_absolute() and not os.access(found, os.X_OK):
