@@ -93,10 +93,16 @@ def pattern(text: str) -> str:
     return f"{host}{port}"
 
 
-def matches(pattern: str, host: str, port: int) -> bool:
-    """Whether a pattern of `pattern` is for this host of `normal_host`."""
-    name, its_port = _parts(pattern)
-    return its_port in {"", f":{port}"} and _expression(name).fullmatch(host) is not None
+def matches(pattern: str, host: str, port: int | None) -> bool:
+    """True if a pattern of `pattern` is for this host of `normal_host`, at this port; at all of them if it is None."""
+    its_port = _parts(pattern)[1]
+    return its_port in {"", f":{port}"} and names(pattern, host)
+
+
+def names(pattern: str, host: str) -> bool:
+    """True if a pattern of `pattern` is for this host of `normal_host`, at one port at least."""
+    name = _parts(pattern)[0]
+    return _expression(name).fullmatch(host) is not None
 
 
 @cache

@@ -166,8 +166,12 @@ class PlatformSandbox:
             from codex_py.sandbox.network.proxy import NetworkProxy  # 60 ms
 
             self._network = NetworkProxy(self._report)
-        name = self._network.address(domains)
-        return replace(view, proxy=name, allows_local=domains.allows_local)
+        return replace(
+            view,
+            proxy=self._network.address(domains),
+            allows_local=domains.allows_local,
+            direct=self._network.direct_hosts(domains),
+        )
 
     def _confined(self, argv: Sequence[str], view: Layout, cwd: Path) -> Sequence[str]:
         assert self._backend is not None

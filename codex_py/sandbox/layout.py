@@ -65,6 +65,8 @@ class Layout:
     """The name at which launchers find the agent's proxy, if it is the only way out; see `NetworkProxy.address`."""
     allows_local: bool = False
     """Told to a command that has a proxy."""
+    direct: tuple[str, ...] = ()
+    """Hosts that such a command connects to without the proxy: they are in its own network."""
     links: tuple[Path, ...] = ()
     """Symbolic links that stay the same: protected names, and others that lead to what is in `protected`."""
     hidden: tuple[Path, ...] = ()

@@ -4,6 +4,8 @@ import asyncio
 import json
 import os
 import resource
+import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -129,7 +131,7 @@ _REACHED = {
     "git": "git -c http.sslVerify=false clone -q https://allowed.test/repo.git c && git -C c log --oneline",
     "git by http": "git clone -q http://allowed.test/repo.git d && git -C d log --oneline",
     "a server of its own": "python3 -m http.server 9000 >/dev/null 2>&1 & sleep 1;"
-    " curl -sS --noproxy '*' http://127.0.0.1:9000/ | head -1",
+    " curl -sS http://127.0.0.1:9000/ | head -1",
 }
 
 
@@ -264,18 +266,110 @@ def test_programs_find_the_proxy_by_their_variables(backend: Backend, tmp_path: 
         assert (found[name], found[name.lower()]) == (http, http)
     for name in ("ALL_PROXY", "FTP_PROXY"):
         assert (found[name], found[name.lower()]) == (socks, socks)
-    assert (found["NO_PROXY"], found["no_proxy"]) == ("", "")
     for name in ("proxy", "http_proxy", "https_proxy"):
         assert found[f"npm_config_{name}"] == found[f"NPM_CONFIG_{name.upper()}"] == http
     for name in ("YARN", "BUNDLE", "DOCKER"):
         assert found[f"{name}_HTTP_PROXY"] == found[f"{name}_HTTPS_PROXY"] == http
     assert found["PIP_PROXY"] == http
-    for name in ("npm_config_noproxy", "NPM_CONFIG_NOPROXY", "BUNDLE_NO_PROXY"):
-        assert not found[name]
+    direct = {name for name, value in found.items() if value == "localhost,127.0.0.1,::1,0.0.0.0"}
+    assert direct == {
+        "NO_PROXY",
+        "no_proxy",
+        "npm_config_noproxy",
+        "NPM_CONFIG_NOPROXY",
+        "BUNDLE_NO_PROXY",
+    }
     assert (found["NODE_USE_ENV_PROXY"], found["ELECTRON_GET_USE_PROXY"]) == ("1", "true")
     assert found["CODEX_NETWORK_PROXY_ACTIVE"] == "1"
     assert found["CODEX_NETWORK_ALLOW_LOCAL_BINDING"] == "0"
     assert "CODEX_SANDBOX_NETWORK_DISABLED" not in found
+
+
+_OWN_SERVER = """
+import http.server, socket, subprocess, sys, threading
+
+class Server(http.server.ThreadingHTTPServer):
+    address_family = socket.AF_INET6
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"own server")
+
+    def log_message(self, *args):
+        pass
+
+# At ::, which takes connections of both families.
+server = Server(("::", int(sys.argv[2])), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+sys.exit(subprocess.run(["sh", "-c", sys.argv[1], "sh", str(server.server_port)]).returncode)
+"""
+_NODE = "fetch(process.argv[1]).then(async found => console.log(await found.text()))"
+_HTTPX = "import httpx, sys; print(httpx.get(sys.argv[1]).text)"
+_CLIENTS = {
+    "curl": "curl -sSg",
+    "wget": "wget -qO -",
+    "urllib": _URLLIB,
+    # It has no SOCKS without another package, and does not start then.
+    "httpx": f"env -u all_proxy -u ALL_PROXY {sys.executable} -c '{_HTTPX}'",
+    "node": f"node -e '{_NODE}'",
+}
+_SPELLINGS = ("localhost", "127.0.0.1", "0.0.0.0", "app.localhost", "LOCALHOST", "[::1]")
+
+
+@on_each
+def test_a_command_reaches_its_own_servers_past_the_proxy(backend: Backend, tmp_path: Path):
+    clients = [name for name in _CLIENTS if shutil.which(name) or name in {"urllib", "httpx"}]
+    lines = [
+        f"echo '{name} {host}' $({_CLIENTS[name]} http://{host}:$1/ 2>&1)\n"
+        for name in clients
+        for host in _SPELLINGS
+    ]
+    (tmp_path / "own.py").write_text(_OWN_SERVER, encoding="ascii")
+    script = shlex.quote("".join(lines))
+    printed, blocked = run(backend, f"{sys.executable} own.py {script} 0", tmp_path)
+    found = [line.split()[:2] for line in printed.splitlines() if line.endswith(" own server")]
+    for name in clients:
+        for host in ("localhost", "127.0.0.1", "0.0.0.0"):
+            assert [name, host] in found
+    for host in ("[::1]", "app.localhost", "LOCALHOST"):
+        assert ["curl", host] in found
+    assert [each for each in blocked if each.startswith(("localhost:", "127.", "0.0."))] == []
+
+
+@pytest.mark.skipif(not HOLDING, reason="no backend holds a list")
+@pytest.mark.parametrize(
+    ("rules", "direct"),
+    [
+        (DomainRules(), "localhost,127.0.0.1,::1,0.0.0.0"),
+        (DomainRules(("*",)), "localhost,127.0.0.1,::1,0.0.0.0"),
+        (DomainRules(("127.*", "local*")), "localhost,127.0.0.1,::1,0.0.0.0"),
+        (DomainRules(("localhost",)), "127.0.0.1,::1,0.0.0.0"),
+        (DomainRules(("localhost:8080",)), "127.0.0.1,::1,0.0.0.0"),
+        (DomainRules(("127.0.0.1", "[::1]:80")), "localhost,0.0.0.0"),
+        (DomainRules(("*",), allows_local=True), ""),
+        (DomainRules(("127.*",), allows_local=True), "localhost,::1,0.0.0.0"),
+        (DomainRules(("pypi.org",), allows_local=True), "localhost,127.0.0.1,::1,0.0.0.0"),
+        (DomainRules(("*",), ("localhost", "127.0.0.1:22"), allows_local=True), "localhost"),
+    ],
+)
+def test_a_local_host_that_the_list_opens_is_reached_through_the_proxy(
+    tmp_path: Path, rules: DomainRules, direct: str
+):
+    printed, _ = run(HOLDING[0], "echo $NO_PROXY", tmp_path, rules)
+    assert printed.strip() == direct
+
+
+@needs_root
+@on_each
+def test_a_listed_localhost_is_that_of_the_machine(backend: Backend, world: Path):
+    rules = DomainRules(("localhost",))
+    (world / "own.py").write_text(_OWN_SERVER, encoding="ascii")
+    ask = "curl -sS http://localhost:8080/echo; curl -sS http://127.0.0.1:8080/echo"
+    printed, blocked = run(backend, f"python3 own.py '{ask}' 8080", world, rules)
+    assert printed.splitlines() == ["GET localhost:8080 0", "own server"]
+    assert blocked == []
 
 
 @pytest.mark.parametrize("backend", OTHERS, ids=lambda backend: backend.name)

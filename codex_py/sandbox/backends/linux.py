@@ -111,7 +111,9 @@ class LauncherBackend:
         if view.offline:
             words.append("offline")
         if view.proxy:
-            words += [f"proxy={view.proxy}", *(["local"] if view.allows_local else [])]
+            words += [f"proxy={view.proxy}", f"direct={','.join(view.direct)}"]
+        if view.proxy and view.allows_local:
+            words.append("local")
         # Landlock alone grants a folder whole or in parts, and a temporary one is of no use in parts.
         whole = view.temporary if self.name == "landlock" else ()
         words += self._spilt([f"{'whole' if p in whole else 'write'}={p}" for p in view.writable])
@@ -191,8 +193,9 @@ class BubblewrapBackend:
         held = limited(awaited, self._limits, processes=self._user_namespace)
         if view.proxy:
             # While something lives in there, `bwrap` holds the link to the agent; see `proxied`.
-            command = [*_bridge("out", view.proxy), *command, "--sync-fd", "7"]
-            held = [*_bridge("in", str(int(view.allows_local))), *held]
+            command = [*_python("proxied"), "out", view.proxy, *command, "--sync-fd", "7"]
+            allows_local = str(int(view.allows_local))
+            held = [*_python("proxied"), "in", allows_local, ",".join(view.direct), *held]
         return [*command, "--chdir", os.path.realpath(cwd), "--", *held]
 
 
@@ -210,10 +213,6 @@ def _python(module: str) -> list[str]:
     """The words that run a module of the launcher's package."""
     start = _START.format(module)
     return [os.path.realpath(sys.executable), "-I", "-S", "-c", start, _CHILD]
-
-
-def _bridge(side: str, what: str) -> list[str]:
-    return [*_python("proxied"), side, what]
 
 
 def _mounts(view: Layout) -> list[str]:

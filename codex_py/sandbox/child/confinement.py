@@ -15,14 +15,13 @@ _LIMITS = ("processes", "files", "memory")
 class Confinement:
     """The words are `BACKEND [OPTION]... -- COMMAND...`.
 
-    `BACKEND` is `namespaces`, `views` (the same without a process namespace), `landlock` or `supervised`
-    (Landlock with a supervisor). The options are `offline`, `proxy=NAME` (offline but for the agent's proxy, which
-    waits there; `local` for its variables), `filter=HEX`, `sockets=HEX` (the same with local sockets; of
-    `namespaces`), `processes=N`, `files=N` (of each
-    process), `memory=N` (bytes of data of each process), `alive=PATH` (see `LivenessPipe`), `write=PATH`
-    (outermost first), `protect=PATH`, `hide=PATH`, `open=PATH` (below a hidden one), `more=PATH` (a file of
-    further options with NUL between them), for the views `link=PATH` (stays the link that it is), and
-    for Landlock `whole=PATH` (writable with all that is in it).
+    `BACKEND` is `namespaces`, `views` (the same without a process namespace), `landlock` or `supervised` (Landlock
+    with a supervisor). The options are `offline`, `proxy=NAME` (offline but for the agent's proxy, which waits there;
+    `local` and `direct=HOSTS` for its variables), `filter=HEX`, `sockets=HEX` (the same with local sockets; of
+    `namespaces`), `processes=N`, `files=N` (of each process), `memory=N` (bytes of data of each process),
+    `alive=PATH` (see `LivenessPipe`), `write=PATH` (outermost first), `protect=PATH`, `hide=PATH`, `open=PATH` (below
+    a hidden one), `more=PATH` (a file of further options with NUL between them), for the views `link=PATH` (stays the
+    link that it is), and for Landlock `whole=PATH` (writable with all that is in it).
     """
 
     def __init__(self, words: list[str]) -> None:
@@ -42,6 +41,7 @@ class Confinement:
         self.alive = options["alive"][0]
         self.proxy = options.get("proxy", [""])[0]
         self.allows_local = "local" in words[1:end]
+        self.direct = options.get("direct", [""])[0]
         self.variables: dict[bytes, bytes] = {}
         """Further ones of the command."""
         self.limits = {name: int(options[name][0]) for name in _LIMITS if name in options}

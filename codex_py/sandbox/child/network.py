@@ -16,9 +16,9 @@ _HTTP, _SOCKS = f"http://127.0.0.1:{PORT}", f"socks5h://127.0.0.1:{PORT}"
 _BOTH_CASES = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "WS_PROXY", "WSS_PROXY"), _HTTP),
     **dict.fromkeys(("ALL_PROXY", "FTP_PROXY"), _SOCKS),
-    **dict.fromkeys(("NO_PROXY", "npm_config_noproxy"), ""),
     **dict.fromkeys(("npm_config_proxy", "npm_config_http_proxy", "npm_config_https_proxy"), _HTTP),
 }
+_DIRECT = ("NO_PROXY", "no_proxy", "npm_config_noproxy", "NPM_CONFIG_NOPROXY", "BUNDLE_NO_PROXY")
 _VARIABLES = {
     **_BOTH_CASES,
     **{name.lower(): value for name, value in _BOTH_CASES.items()},
@@ -26,16 +26,22 @@ _VARIABLES = {
     **dict.fromkeys(("YARN_HTTP_PROXY", "YARN_HTTPS_PROXY", "PIP_PROXY"), _HTTP),
     **dict.fromkeys(("BUNDLE_HTTP_PROXY", "BUNDLE_HTTPS_PROXY"), _HTTP),
     **dict.fromkeys(("DOCKER_HTTP_PROXY", "DOCKER_HTTPS_PROXY"), _HTTP),
-    "BUNDLE_NO_PROXY": "",
     "NODE_USE_ENV_PROXY": "1",
     "ELECTRON_GET_USE_PROXY": "true",
     "CODEX_NETWORK_PROXY_ACTIVE": "1",
 }
 
 
-def variables(*, allows_local: bool) -> dict[bytes, bytes]:
-    """What programs look at to find the proxy, as Codex sets it."""
-    found = {**_VARIABLES, "CODEX_NETWORK_ALLOW_LOCAL_BINDING": str(int(allows_local))}
+def variables(*, allows_local: bool, direct: str) -> dict[bytes, bytes]:
+    """The variables that lead programs to the proxy, as Codex sets them.
+
+    `direct`: the hosts, with commas between them, that programs connect to without the proxy.
+    """
+    found = {
+        **_VARIABLES,
+        **dict.fromkeys(_DIRECT, direct),
+        "CODEX_NETWORK_ALLOW_LOCAL_BINDING": str(int(allows_local)),
+    }
     return {name.encode(): value.encode() for name, value in found.items()}
 
 

@@ -1,7 +1,8 @@
 """Starts a command whose only way out is the agent's proxy. The words are those of the launcher, or, around bubblewrap:
 
 out NAME COMMAND...      before it: connects to the agent
-in LOCAL COMMAND...      behind it, in the network namespace: listens. LOCAL is 1 or 0
+in LOCAL DIRECT COMMAND...      behind it, in the network namespace: listens. LOCAL is 1 or 0; DIRECT lists the hosts
+    that are reached without the proxy, with commas between them
 """
 
 import _socket
@@ -32,7 +33,8 @@ def main(words: list[str]) -> None:
             link = _socket.socket(fileno=_LINK)
             network.listen(link)
             link.close()
-            more = network.variables(allows_local=what == "1")
+            direct, *command = command
+            more = network.variables(allows_local=what == "1", direct=direct)
     except OSError as error:
         say(f"the command could not be confined (bwrap): {error}")
         kernel.leave(FAILED)
@@ -44,7 +46,7 @@ class ProxiedConfinement(Confinement):
         super().begin()
         # Every process but the command keeps it open: when all have ended, the agent knows it.
         self._link = network.connect(self.proxy)
-        self.variables = network.variables(allows_local=self.allows_local)
+        self.variables = network.variables(allows_local=self.allows_local, direct=self.direct)
 
     def listen(self) -> None:
         kernel.raise_loopback()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from codex_py.protocol.domain_rules import DomainRules
-from codex_py.protocol.hosts import address, is_public, matches, normal_host
+from codex_py.protocol.hosts import address, is_public, matches, names, normal_host
 from codex_py.sandbox.network.report import Blocked, NetworkReport, Reason
 
 Kind: TypeAlias = Literal["http", "https_connect", "socks5_tcp"]
@@ -124,6 +124,14 @@ class Gate:
                     if await asyncio.wrap_future(ask(blocked)):
                         return
         raise Refused(blocked)
+
+
+def opens(rules: DomainRules, host: str) -> bool:
+    """True if commands may reach this local host of the machine, at one port at least."""
+    if any(matches(each, host, None) for each in rules.deny):
+        return False
+    listed = [each for each in rules.allow if names(each, host)]
+    return any(rules.allows_local or "*" not in each for each in listed)
 
 
 def is_spare(connection: socket.socket) -> bool:

@@ -13,11 +13,14 @@ from concurrent.futures import Future
 from typing import Final
 
 from codex_py.protocol.domain_rules import DomainRules
+from codex_py.sandbox.network.gate import opens
 from codex_py.sandbox.network.report import NetworkReport
 from codex_py.sandbox.network.server import Server
 
 _NAME_BYTES: Final = 16
 _BACKLOG: Final = 64
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
+"""Not `[::1]`, although some programs know no other spelling: with it, `httpx` cannot start."""
 
 
 class NetworkProxy:
@@ -49,6 +52,14 @@ class NetworkProxy:
             self._loop.call_soon_threadsafe(self._server.begin, listening, rules)
             self._addresses[rules] = name
         return self._addresses[rules]
+
+    def direct_hosts(self, rules: DomainRules) -> tuple[str, ...]:
+        """The spellings of the loopback address at which a command means its own servers.
+
+        The loopback interface of a command is its own, so the command reaches nothing of the machine without the proxy.
+        A spelling that the rules open leads to the machine instead, through the proxy.
+        """
+        return tuple(host for host in _LOOPBACK if not opens(rules, host))
 
     def close(self) -> None:
         """End the thread and all connections."""
