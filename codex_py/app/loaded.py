@@ -80,6 +80,7 @@ class LoadedTools:
             home=config.home,
             limits=config.sandbox_limits,
             problems=setup.backend_problems,
+            folder_times=setup.folder_times,
         )
         self.sandbox = new_sandbox(network=setup.network)
         self._hidden = hidden_names(config.shell_environment, setup.environment, names)

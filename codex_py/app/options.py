@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from codex_py.config.config import Config
 from codex_py.core.session import Session
+from codex_py.filesystem.folder_times import FolderTimes
 from codex_py.model.providers import Provider
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.extension import NewChild, ParentThread, Thread
@@ -126,6 +127,8 @@ class SessionSetup:
     """See `Approvals`."""
     backend_problems: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     """What a session found out about the backends of the sandbox, for its children; see `PlatformSandbox`."""
+    folder_times: FolderTimes = field(default_factory=FolderTimes)
+    """What the sandboxes of a session and of its children do to folders, for its undo."""
     shell_snapshots: dict[Any, Any] = field(default_factory=dict[Any, Any])
     """What a session knows of the user's login shell, for its children; see `LoginShell`."""
     network: NetworkReport = field(default_factory=NetworkReport)

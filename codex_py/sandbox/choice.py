@@ -10,6 +10,7 @@ from pathlib import Path
 
 from codex_py.errors import ToolError
 from codex_py.filesystem.denials import denials_of
+from codex_py.filesystem.folder_times import FolderTimes
 from codex_py.protocol.approval import DEFAULT_LIMITS, SandboxLimits, SandboxPolicy
 from codex_py.protocol.domain_rules import DomainRules
 from codex_py.sandbox.backends.backend import Backend
@@ -65,6 +66,7 @@ class PlatformSandbox:
         network: gets what commands that may reach some hosts alone are refused. Without it, they are offline.
         problems: why a backend does not work here, by its name; None if it works. Filled in, so that others need not
         try.
+        folder_times: learns of the changes that placeholders make to their folders.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class PlatformSandbox:
         backends: Sequence[Backend] | None = None,
         problems: dict[str, str | None] | None = None,
         network: NetworkReport | None = None,
+        folder_times: FolderTimes | None = None,
     ) -> None:
         self.unavailable: str | None = None
         """Why a command was refused, as a line for the user; None if none was."""
@@ -90,7 +93,7 @@ class PlatformSandbox:
         self._roots: dict[SandboxPolicy, Roots] = {}
         # A home that is not there yet may itself get a placeholder.
         listed = None if home is None or not home.is_dir() else home / "codex-py/placeholders"
-        self._placeholders = Placeholders(listed)
+        self._placeholders = Placeholders(listed, folder_times)
         self._placeholders.remove_leftovers()
         self._liveness = LivenessPipe()
         self._report = network

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from codex_py.errors import ToolError
+from codex_py.filesystem.folder_times import FolderTimes
 from codex_py.filesystem.private import lock, locked, make_private
 from codex_py.filesystem.reading import is_empty_folder
 
@@ -25,11 +26,16 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Placeholders:
-    """`listed`: the file that lists the placeholders of all agents, made when it is needed; None: they are not
-    listed."""
+    """Makes and removes placeholders.
 
-    def __init__(self, listed: Path | None = None) -> None:
+    Args:
+        listed: the file that lists the placeholders of all agents, made when it is needed; None: they are not listed.
+        folder_times: learns of the changes that this makes to the folders of the placeholders.
+    """
+
+    def __init__(self, listed: Path | None = None, folder_times: FolderTimes | None = None) -> None:
         self._listed = listed
+        self._folder_times = folder_times or FolderTimes()
         self._held: dict[Path, int] = {}
 
     def hold(self, paths: Iterable[Path]) -> list[Path]:
@@ -63,7 +69,7 @@ class Placeholders:
     def release(self) -> None:
         """Release all placeholders, and remove those that are still empty and that no other agent holds."""
         while self._held:
-            _remove(*self._held.popitem())
+            self._remove(*self._held.popitem())
 
     def remove_leftovers(self) -> None:
         """Remove the placeholders of agents that were killed."""
@@ -73,7 +79,7 @@ class Placeholders:
             names = set(self._listed.read_bytes().split(b"\0")[:-1])
             for path in map(Path, map(os.fsdecode, names)):
                 with suppress(OSError):
-                    _remove(path, os.open(path, _FOLDER))
+                    self._remove(path, os.open(path, _FOLDER))
             # Those of agents that live.
             kept = [name + b"\0" for name in names if is_empty_folder(Path(os.fsdecode(name)))]
             self._listed.write_bytes(b"".join(kept))
@@ -94,7 +100,8 @@ class Placeholders:
         while path not in self._held:
             made = True
             try:
-                path.mkdir(mode=0o755)
+                with self._folder_times.without(path.parent):
+                    path.mkdir(mode=0o755)
             except FileExistsError:
                 made = False
             descriptor = os.open(path, _FOLDER)
@@ -112,16 +119,16 @@ class Placeholders:
             finally:
                 os.close(descriptor)
 
-
-def _remove(path: Path, descriptor: int) -> None:
-    """Close the folder, and remove it if it is an empty placeholder that no agent holds."""
-    try:
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if int(os.fstat(descriptor).st_mtime) == _MARK_S and _is_at(descriptor, path):
-                path.rmdir()
-    finally:
-        os.close(descriptor)
+    def _remove(self, path: Path, descriptor: int) -> None:
+        """Close the folder, and remove it if it is an empty placeholder that no agent holds."""
+        try:
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if int(os.fstat(descriptor).st_mtime) == _MARK_S and _is_at(descriptor, path):
+                    with self._folder_times.without(path.parent):
+                        path.rmdir()
+        finally:
+            os.close(descriptor)
 
 
 def _may_get_entries(folder: Path, error: OSError) -> bool:

@@ -13,8 +13,12 @@ from codex_py.sandbox.choice import PlatformSandbox
 def denied_files(setup: SessionSetup) -> Feature:
     def attempt() -> None:
         policy = setup.config.sandbox_policy(setup.options.add_dirs)
-        home, problems = setup.config.home, setup.backend_problems
-        sandbox = PlatformSandbox(setup.environment, home=home, problems=problems)
+        sandbox = PlatformSandbox(
+            setup.environment,
+            home=setup.config.home,
+            problems=setup.backend_problems,
+            folder_times=setup.folder_times,
+        )
         try:
             sandbox.command(["true"], policy, setup.config.cwd)
         except ToolError as error:

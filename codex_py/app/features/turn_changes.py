@@ -270,6 +270,7 @@ class TurnChanges:
                 self._thread.thread_id,
                 is_resumed=options.resume is not None or options.resume_last,
                 refuses=denials_of(config.files).refuses if config.files.denies else None,
+                folder_times=self._setup.folder_times,
             )
         return self._recorder
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from codex_py.filesystem.folder_times import FolderTimes
 from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.files.change import TurnOfEntry, where_written
 from codex_py.patch.files.entry_file import DamagedEntry
@@ -52,6 +53,7 @@ class TurnRecorder:
         cwd: of the session, absolute.
         is_resumed: there may be entries of earlier turns.
         refuses: see `Snapshots`.
+        folder_times: see `Lives`.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class TurnRecorder:
         *,
         is_resumed: bool = False,
         refuses: Callable[[str], bool] | None = None,
+        folder_times: FolderTimes | None = None,
     ) -> None:
         self._home, self._cwd, self._environment = home, cwd, environment
         self._journal = Journal(home, cwd)
@@ -71,7 +74,7 @@ class TurnRecorder:
         self._last_number = None if is_resumed else 0
         self.loss: Exception | None = None
         """The reason why the changes of commands in the last turn are not kept, though the turn began with a copy."""
-        self._lives = Lives(self._snapshots.root)
+        self._lives = Lives(self._snapshots.root, folder_times)
         self._reset()
 
     def _reset(self) -> None:

@@ -18,13 +18,15 @@ from typing import NamedTuple
 import pytest
 
 from codex_py.errors import CodexError, PatchError
+from codex_py.filesystem.folder_times import FolderTimes
 from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo.copies import snapshots
+from codex_py.patch.undo.copies import lives, snapshots
 from codex_py.patch.undo.copies.lives import Lives
 from codex_py.patch.undo.entries import Entries
 from codex_py.patch.undo.plan import EditedSince, UndoPlan, plan_undo
 from codex_py.patch.undo.recorder import TurnRecorder
+from codex_py.sandbox.placeholders import Placeholders
 from tests.support.patching import enveloped
 from tests.support.searches import share
 
@@ -246,7 +248,9 @@ class Session:
         self.root, self.world = root, world
         home = root.parent / "home"
         self.journal = Journal(home, root)
-        self.recorder = TurnRecorder(home, root, os.environ, "one")
+        times = FolderTimes()
+        self.recorder = TurnRecorder(home, root, os.environ, "one", folder_times=times)
+        self.placeholders = Placeholders(folder_times=times)
         self.begins: list[tuple[Nodes, Nodes]] = []
         """Before each turn: all files, and those to be brought back."""
 
@@ -263,6 +267,7 @@ class Session:
                 self._patch()
             else:
                 self._run()
+        self.placeholders.release()
         self.recorder.end_turn(len(self.begins), is_new=True)
 
     def _patch(self) -> None:
@@ -286,11 +291,16 @@ class Session:
         if not self.recorder.has_copy or self.world.random.random() < 0.3:
             self.recorder.copy()
         self.recorder.will_run(is_confined=False)
+        if self.world.random.random() < 0.5:
+            # As the sandbox does.
+            self.placeholders.hold([self.root / ".codex", self.root / ".agents"])
         self.recorder.begin_life()
         for _ in range(self.world.random.randint(1, 3)):
             self.world.act()
         self.recorder.end_life()
         pass_time(self.root)
+        if self.world.random.random() < 0.7:
+            self.placeholders.release()
 
     def undo(self, turns: int) -> None:
         """Undo the last turns, and redo that."""
@@ -303,6 +313,8 @@ class Session:
             self.world.steps.append("refused")
             assert read(self.root) == after
             return
+        # Nobody else is at work.
+        assert plan.doubts == []
         plan.commit()
         undone = read(self.root)
         self.world.steps.append("undone")
@@ -342,9 +354,9 @@ def all_contents(nodes: Nodes) -> set[bytes]:
 
 def pass_time(root: Path) -> None:
     """Wait for the next step of the file system's time."""
-    lives = Lives(root)
-    now, deadline = lives.now_ns(), time.monotonic() + 10
-    while lives.now_ns() == now and time.monotonic() < deadline:
+    clock = Lives(root)
+    now, deadline = clock.now_ns(), time.monotonic() + 10
+    while clock.now_ns() == now and time.monotonic() < deadline:
         time.sleep(0.001)
 
 
@@ -398,5 +410,7 @@ def test_an_undo_loses_nothing_brings_back_what_is_kept_and_can_be_redone(
     os.umask(0o022)
     monkeypatch.setattr(snapshots, "_MAX_FILE_BYTES", LARGE)
     monkeypatch.setattr(snapshots, "_MAX_IGNORED_BYTES", LARGE_IGNORED)
+    # However slow this machine is.
+    monkeypatch.setattr(lives, "_LONG_NS", 1 << 60)
     steps = [step for seed in seeds(part) for step in try_case(tmp_path, seed)]
     assert steps.count("refused") < len(steps) / 4

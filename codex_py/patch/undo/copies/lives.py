@@ -11,6 +11,8 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Final
 
+from codex_py.filesystem.folder_times import FolderTimes, Seen
+
 _LONG_NS: Final = 2_000_000_000
 """While something runs for longer than this, the user may well save a file."""
 
@@ -23,10 +25,16 @@ class Writer(Enum):
 
 
 class Lives:
-    """The times in which something of the session ran that may have changed files."""
+    """The times in which something of the session ran that may have changed files.
 
-    def __init__(self, root: Path) -> None:
+    Args:
+        root: all files are below it.
+        folder_times: when folders changed, without what the sandbox does there before and after a command.
+    """
+
+    def __init__(self, root: Path, folder_times: FolderTimes | None = None) -> None:
         self._root = root
+        self._folder_times = folder_times or FolderTimes()
         self._device = -1
         self._is_known = True
         self._spans: list[tuple[int, int]] = []
@@ -67,15 +75,16 @@ class Lives:
 
     def writer(self, path: Path, since_ns: int, until_ns: int) -> Writer:
         """The one who made the last change of a path that differs between two copies, begun at these times."""
-        statuses = self._statuses(path)
-        is_there = len(statuses) == len(path.relative_to(self._root).parts) + 1
+        way = self._way_to(path)
+        is_there = len(way) == len(path.relative_to(self._root).parts) + 1
         # A folder tells when something in it came or went, as a file with an older time did with its folder.
-        recent = [found for found in statuses if found.st_ctime_ns > since_ns]
+        recent = [found for found in way if found.changed_ns > since_ns]
         if not self._is_known or not recent:
             return Writer.UNSURE
-        changed_ns, is_exact = recent[-1].st_ctime_ns, is_there and recent[-1] is statuses[-1]
+        status, changed_ns = recent[-1]
+        is_exact = is_there and recent[-1] is way[-1]
         # A later change is in neither copy.
-        if changed_ns > until_ns or recent[-1].st_dev != self._device:
+        if changed_ns > until_ns or status.st_dev != self._device:
             return Writer.UNSURE
         spans = [*self._spans, *([] if self._began is None else [(self._began, until_ns)])]
         for began, ended in spans:
@@ -84,16 +93,17 @@ class Lives:
         was_possible = any(began <= changed_ns and ended > since_ns for began, ended in spans)
         return Writer.UNSURE if was_possible and not is_exact else Writer.ANOTHER
 
-    def _statuses(self, path: Path) -> list[os.stat_result]:
-        """Of the root, and each entry below it on the way to the path, as far as they are there. No link is
+    def _way_to(self, path: Path) -> list[Seen]:
+        """Look at the root, and each entry below it on the way to the path, as far as they are there. No link is
         followed."""
-        found = [self._root.lstat()]
+        look = self._folder_times.look
+        found = [look(self._root)]
         for entry in (*reversed(path.parents), path):
             if entry.is_relative_to(self._root) and entry != self._root:
-                if not stat.S_ISDIR(found[-1].st_mode):
+                if not stat.S_ISDIR(found[-1].status.st_mode):
                     break
                 try:
-                    found.append(entry.lstat())
+                    found.append(look(entry))
                 except OSError:
                     break
         return found

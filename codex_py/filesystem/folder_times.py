@@ -1,0 +1,68 @@
+"""When others changed a folder: what this program itself makes and removes there for a moment does not count."""
+
+import os
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+
+class _OwnChange(NamedTuple):
+    changed_ns: int
+    """What the folder says after the change."""
+    before_ns: int
+    """What it said before; with several changes of ours in a row, before the first of them."""
+
+
+class Seen(NamedTuple):
+    """A file or a folder as it was found."""
+
+    status: os.stat_result
+    changed_ns: int
+    """Its `st_ctime_ns` without changes of our own."""
+
+
+class FolderTimes:
+    """The times of the last changes of folders, without changes of our own. Several threads may use it at once.
+
+    Nobody can set such a time, so one that a change of our own has replaced is remembered. As soon as anybody else
+    changes the folder, its time is another one, and counts as it is.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        """Held while we change a folder: nobody here sees a time of ours that is not remembered yet."""
+        self._own: dict[tuple[int, int], _OwnChange] = {}
+        """The last one by the device and the inode of the folder."""
+
+    @contextmanager
+    def without(self, folder: Path) -> Generator[None]:
+        """Leave out the change that is made within, which must be short: what others do meanwhile is left out too.
+
+        Raises:
+            OSError: the folder cannot be found.
+        """
+        with self._lock:
+            before = folder.stat()
+            yield
+            after = folder.stat()
+            if os.path.samestat(before, after):
+                change = _OwnChange(after.st_ctime_ns, self._changed_ns(before))
+                self._own[after.st_dev, after.st_ino] = change
+
+    def look(self, path: Path) -> Seen:
+        """Look at a file or a folder. No link is followed.
+
+        Raises:
+            OSError: it cannot be found.
+        """
+        with self._lock:
+            found = path.lstat()
+            return Seen(found, self._changed_ns(found))
+
+    def _changed_ns(self, found: os.stat_result) -> int:
+        own = self._own.get((found.st_dev, found.st_ino))
+        if own is None or own.changed_ns != found.st_ctime_ns:
+            return found.st_ctime_ns
+        return own.before_ns
