@@ -67,6 +67,8 @@ class SessionOptions:
     """Continue the newest session of this working directory and provider."""
     resume_all: bool = False
     """With `resume_last`: of any working directory."""
+    needs_own_worktree: bool = False
+    """Refuse to continue the session of a git worktree anywhere else: the user has not named a folder for it."""
     parent: ParentThread | None = None
     """The session is a child of this one."""
     history: tuple[EncodedItem, ...] = ()

@@ -10,6 +10,7 @@ from codex_py.app.export.redaction import Redactor
 from codex_py.app.options import SessionSetup
 from codex_py.app.told_context import environment_context, permissions_instructions, timezone_name
 from codex_py.app.user_programs import user_shell
+from codex_py.app.worktrees.resumed import require_own_worktree
 from codex_py.config.config import Config
 from codex_py.config.paths import folders_between, worktrees_folder
 from codex_py.core.context import initial_items
@@ -161,7 +162,19 @@ def base_instructions(config: Config) -> str:
 
 
 def session_to_resume(setup: SessionSetup) -> Path | None:
-    """The file of the session to resume; None to start a new one. Raises a `SessionError` if it is not there."""
+    """The file of the session to resume; None to start a new one.
+
+    Raises:
+        SessionError: it is not there, or must not go on in this folder.
+    """
+    path = _named_session(setup)
+    if path is not None and setup.options.needs_own_worktree:
+        require_own_worktree(setup.config.home, path, setup.config.cwd)
+    return path
+
+
+def _named_session(setup: SessionSetup) -> Path | None:
+    """The file of the session that the options name. Raises a `SessionError` if it is not there."""
     config, options = setup.config, setup.options
     if options.resume is not None:
         path = require_session(config.home, options.resume)

@@ -80,9 +80,12 @@ def configured_suspension(
 def _repeated_options(arguments: Arguments) -> tuple[str, ...]:
     """The options of this run that the run which goes on needs, as words that hold in every folder.
 
-    A `-c` that sets a secret is left out, because the words are shown.
+    A session of a worktree goes on there, so `--cd` is not repeated for it. A `-c` that sets a secret is left out,
+    because the words are shown.
     """
     defaults = Arguments()
+    if arguments.worktree is not None:
+        arguments = replace(arguments, cd=None)
     absolute = {
         name: str(Path(getattr(arguments, name)).absolute())
         for name in _PATHS

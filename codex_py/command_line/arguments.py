@@ -166,7 +166,7 @@ class Arguments:
     ] = ()
     """Patterns of hosts that commands may reach; they reach no others."""
 
-    cd: Annotated[str, option("-C", "--cd")] = "."
+    cd: Annotated[str | None, option("-C", "--cd")] = None
     add_dir: Annotated[Sequence[str], option("--add-dir", action="append")] = ()
     worktree: Annotated[str | None, option("--worktree", type=_worktree_name)] = None
     """The name of a new git worktree to work in; empty for any name. Only `--worktree=NAME` gives it: a word after

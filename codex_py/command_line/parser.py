@@ -170,12 +170,13 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     return f" Did you mean {near}?" if near else ""
 
 
-def working_folder(name: str) -> Path:
-    """A folder by the name that was given for it: absolute, and without links.
+def working_folder(name: str | None) -> Path:
+    """A folder by the name that was given for it, or the current one: absolute, and without links.
 
     Raises:
         UsageError: it is not a folder, or cannot be found.
     """
+    name = "." if name is None else name
     try:
         # `Path.resolve` raises something else for links in a circle.
         path = Path(os.path.realpath(name, strict=True))

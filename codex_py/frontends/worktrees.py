@@ -4,39 +4,44 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
+from codex_py.app.worktrees.resumed import require_own_worktree, session_worktree
 from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.parser import working_folder
 from codex_py.command_line.target import SessionTarget
 from codex_py.config.config import Config
 from codex_py.config.paths import codex_home, worktrees_folder
-from codex_py.errors import SessionError
 from codex_py.rollout.index import find_session
-from codex_py.rollout.records import read_meta
-from codex_py.streams.standard import tell
 
 
 def in_folder_of_session(
     arguments: Arguments, target: SessionTarget, environment: Mapping[str, str]
 ) -> Arguments:
     """Set the working directory to the worktree of the session to resume, if it had one and no option names another
-    place."""
-    if target.resume is None or arguments.cd != "." or arguments.worktree is not None:
+    place.
+
+    Raises:
+        SessionError: the worktree is gone.
+    """
+    if target.resume is None or names_folder(arguments):
         return arguments
     home = codex_home(environment)
-    folder = worktrees_folder(home)
-    path = find_session(home, target.resume) if folder.is_dir() else None
-    try:
-        cwd = Path("/") if path is None else Path(read_meta(path).cwd)
-    except SessionError:
+    path = find_session(home, target.resume)
+    if path is None:
         # Opening the session reports it.
         return arguments
-    if not cwd.is_relative_to(folder):
+    cwd = session_worktree(home, path)
+    if cwd is None:
         return arguments
-    if cwd.is_dir():
-        return replace(arguments, cd=str(cwd))
-    tell(f"Warning: the worktree of this session, {cwd}, is gone; the session goes on here.")
-    return arguments
+    if not cwd.is_dir():
+        require_own_worktree(home, path, working_folder("."))
+        return arguments
+    return replace(arguments, cd=str(cwd))
+
+
+def names_folder(arguments: Arguments) -> bool:
+    """True if an option says in which folder the session works."""
+    return arguments.cd is not None or arguments.worktree is not None
 
 
 async def enter_worktree(

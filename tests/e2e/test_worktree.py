@@ -65,9 +65,45 @@ def test_a_worktree_in_which_nothing_changed_is_removed(place: Workplace) -> Non
         assert not path.exists()
         assert worktree(place, "list")[1].startswith("There are no worktrees.")
         second = place.rerun("resume", thread, "again")
-    gone = f"Warning: the worktree of this session, {path / 'sub'}, is gone;"
-    assert second.err.startswith(gone)
-    assert second.events[0] == {"type": "thread.started", "thread_id": thread}
+        refusal = f"session {thread} worked in a git worktree, {path / 'sub'}, which is gone;"
+        assert second.err.startswith(f"Error: {refusal}")
+        assert (second.code, second.events, len(server.requests)) == (2, [], 1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("resume", "THREAD", "again"),
+        ("fork", "THREAD", "again"),
+        ("fork", "THREAD"),
+        ("resume", "--last", "--all", "again"),
+        ("fork", "--last", "--all", "again"),
+    ],
+)
+@pytest.mark.parametrize("is_gone", [True, False], ids=["gone", "kept"])
+def test_the_session_of_a_worktree_goes_on_elsewhere_only_where_the_user_says_so(
+    place: Workplace, words: tuple[str, ...], is_gone: bool
+) -> None:
+    command = "true" if is_gone else "touch new"
+    with ScriptedServer([*shell(command), *SAYS]) as server:
+        first = place.run(server, "--worktree", "prompt")
+        thread, path = first.events[0]["thread_id"], Path(first.events[0]["worktree"])
+        assert path.exists() is not is_gone
+        named = [thread if word == "THREAD" else word for word in words]
+        if is_gone:
+            again = place.rerun(*named)
+            assert (again.code, again.events, len(server.requests)) == (2, [], 2)
+            assert f"worked in a git worktree, {path}, which is gone" in again.err
+        elif "--last" in words:
+            again = place.rerun(*named)
+            assert (again.code, again.events, len(server.requests)) == (2, [], 2)
+            assert f"`codex-py resume {thread}` goes on there" in again.err
+        else:
+            assert place.rerun(*named).events[0]["worktree"] == str(path)
+        assert place.rerun("-C", ".", *named).code == 0
+        elsewhere = place.rerun("--worktree", *named)
+    assert elsewhere.code == 0
+    assert elsewhere.events[0]["worktree"] != str(path)
 
 
 def test_a_session_goes_on_in_its_worktree(place: Workplace) -> None:

@@ -221,7 +221,7 @@ class Agent:
         session.announce()
         return session
 
-    def _config(self, cwd: str) -> Config:
+    def _config(self, cwd: str | None) -> Config:
         return read_config(replace(self._arguments, cd=cwd), self._environment)
 
     def _require_key(self, config: Config) -> None:

@@ -30,7 +30,7 @@ from codex_py.filesystem.reading import real_path
 from codex_py.frontends.exec.answers import Answers
 from codex_py.frontends.exec.human import HumanText
 from codex_py.frontends.exec.step_summary import StepSummary
-from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session
+from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session, names_folder
 from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import AbsentApprover
 from codex_py.protocol.event_data import event_data, plain_data
@@ -65,6 +65,7 @@ class ExecRun:
             stderr.write_text("warning: --full-auto is deprecated; use --sandbox workspace-write\n")
         self._suspension = configured_suspension(arguments, target, environment)
         environment = without_key(environment)
+        self._needs_own_worktree = not names_folder(arguments)
         arguments = in_folder_of_session(arguments, target, environment)
         self.config = load_exec_config(arguments, environment)
         self._add_dirs = tuple(self.config.cwd / name for name in arguments.add_dir)
@@ -208,6 +209,7 @@ class ExecRun:
             resume_last=self.target.resume_last,
             resume_all=self.target.resume_all,
             fork=self.target.fork,
+            needs_own_worktree=self._needs_own_worktree,
             choices=replace(choices, mode="plan") if arguments.plan else None,
             add_dirs=self._add_dirs,
             record=Path(arguments.record).absolute() if arguments.record else None,

@@ -19,6 +19,8 @@ class Launch:
     add_dirs: tuple[Path, ...]
     """Writable roots beside those of the configuration; absolute."""
     environment: Mapping[str, str]
+    needs_own_worktree: bool = False
+    """No option names a folder for the session that is resumed."""
     bypass_hook_trust: bool = False
     """Run the hooks that the user has not reviewed, too."""
     plan: bool = False

@@ -289,6 +289,7 @@ class Loaded:
             resume_last=target.resume_last,
             resume_all=target.resume_all,
             fork=target.fork,
+            needs_own_worktree=self._surface.launch.needs_own_worktree,
         )
 
     def _farewell(self) -> str:

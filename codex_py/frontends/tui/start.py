@@ -13,7 +13,7 @@ from codex_py.errors import UsageError
 from codex_py.frontends.tui.first_frame import FirstFrame
 from codex_py.frontends.tui.launch import Launch
 from codex_py.frontends.tui.theme import own_styles, terminal_theme
-from codex_py.frontends.worktrees import in_folder_of_session
+from codex_py.frontends.worktrees import in_folder_of_session, names_folder
 from codex_py.rollout.index import require_session
 
 
@@ -25,6 +25,7 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
     """
     target = terminal_target(arguments)
     require_images(arguments, target)
+    needs_own_worktree = not names_folder(arguments)
     arguments = in_folder_of_session(arguments, target, environment)
 
     def configured() -> Config:
@@ -46,6 +47,7 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
         target,
         add_dirs,
         environment,
+        needs_own_worktree=needs_own_worktree,
         bypass_hook_trust=arguments.bypass_hook_trust,
         plan=arguments.plan,
         images=arguments.images,

@@ -35,7 +35,8 @@ async def _resume(context: CommandContext, argument: str) -> None:
     if session is not None and wanted in {session.thread_id, session.name}:
         context.surface.hints.show("this conversation is open already")
     elif wanted is not None:
-        await conversation.open(replace(conversation.new_session(), resume=wanted))
+        options = replace(conversation.new_session(), resume=wanted, needs_own_worktree=True)
+        await conversation.open(options)
 
 
 async def _fork(context: CommandContext, argument: str) -> None:
@@ -46,7 +47,8 @@ async def _fork(context: CommandContext, argument: str) -> None:
             message = "there is nothing to copy: nothing was said yet"
             raise CodexError(message, code="nothing_to_fork")
         wanted = session.thread_id
-    await conversation.open(replace(conversation.new_session(), resume=wanted, fork=True))
+    options = replace(conversation.new_session(), resume=wanted, fork=True)
+    await conversation.open(replace(options, needs_own_worktree=bool(argument)))
 
 
 async def _rename(context: CommandContext, argument: str) -> None:
