@@ -19,6 +19,7 @@ from io import BytesIO
 from pathlib import Path
 
 from codex_py.errors import CodexError
+from codex_py.filesystem.reading import read_whole
 from codex_py.filesystem.repository import (
     ForeignRepository,
     OwnRepository,
@@ -28,6 +29,9 @@ from codex_py.filesystem.repository import (
 from codex_py.programs import ONLY_INSIDE, Programs
 
 _TIMEOUT_S = 60
+_SETTINGS_TIMEOUT_S = 5.0
+_SETTINGS_FILES = ("config", "config.worktree")
+_MAX_SETTINGS_BYTES = 1024 * 1024
 
 _SETTINGS = (
     *("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.alternateRefsCommand="),
@@ -192,7 +196,39 @@ def for_tree(git: Git, top: Path) -> Git:
         "GIT_DIR": str(repository.folder),
         "GIT_WORK_TREE": str(top),
     }
-    return replace(git, variables=variables, repository=repository)
+    own = replace(git, variables=variables, repository=repository)
+    _check_included(own)
+    return own
+
+
+def _check_included(git: Git) -> None:
+    """Raise a `CodexError` if git waits for what the repository's configuration includes, such as a named pipe.
+
+    Only git knows which files those are: they may include others, under conditions.
+    """
+    repository = git.own_repository
+    places = dict.fromkeys((repository.common, repository.folder))
+    files = [folder / name for folder in places for name in _SETTINGS_FILES]
+    if not any(map(_has_includes, files)):
+        return
+    try:
+        git.run(repository.top, "config", "--list", "--name-only", timeout_s=_SETTINGS_TIMEOUT_S)
+    except CodexError as error:
+        message = (
+            f"the settings of the repository {repository.folder} cannot be read: {error};"
+            " look at the files that they include"
+        )
+        raise CodexError(message, code="git") from error
+
+
+def _has_includes(path: Path) -> bool:
+    try:
+        return b"include" in read_whole(path, _MAX_SETTINGS_BYTES).lower()
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        # Git may be able to read it.
+        return True
 
 
 def _is_ours(repository: OwnRepository) -> bool:

@@ -127,3 +127,41 @@ def test_a_repository_of_somebody_else_is_refused_with_the_advice_of_git(tmp_pat
         repository_git(programs, environment, tmp_path)
     advice = f"git config --global --add safe.directory {tmp_path}"
     assert str(error.value).endswith(f"if you trust it, run: {advice}")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "[include] path = ../pipe\n",
+        "[include]\n\tpath = {root}/pipe\n",
+        '[INCLUDE]\n\tPath = "~/pipe"\n',
+        "[include]\n\tpath = ../link\n",
+        "[include]\n\tpath = more\n",
+        '[includeIf "gitdir:/"]\n\tpath = ../pipe\n',
+        '[includeIf "onbranch:main"]\n\tpath = ../pipe\n',
+    ],
+)
+def test_a_repository_whose_settings_include_a_pipe_is_refused_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str
+) -> None:
+    monkeypatch.setattr("codex_py.patch.git._SETTINGS_TIMEOUT_S", 0.5)
+    tree = tmp_path / "tree"
+    subprocess.run(["git", "init", "-qb", "main", tree], check=True)
+    os.mkfifo(tree / "pipe")
+    (tree / "link").symlink_to("pipe")
+    (tree / ".git/more").write_text("[include]\n\tpath = ../pipe\n", encoding="ascii")
+    with (tree / ".git/config").open("a", encoding="ascii") as file:
+        file.write(settings.format(root=tree))
+    variables = {**os.environ, "HOME": str(tree)}
+    with pytest.raises(CodexError, match="look at the files that they include"):
+        repository_git(programs_outside(tmp_path / "home", variables, tree), variables, tree)
+
+
+def test_a_repository_whose_settings_include_a_file_is_read(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    subprocess.run(["git", "init", "-qb", "main", tree], check=True)
+    (tree / ".git/more").write_text("[user]\n\tname = included\n", encoding="ascii")
+    with (tree / ".git/config").open("a", encoding="ascii") as file:
+        file.write("[include]\n\tpath = more\n\tpath = missing\n")
+    git = repository_git(programs_outside(tmp_path / "home", os.environ, tree), os.environ, tree)
+    assert git.output(tree, "config", "user.name") == "included"
