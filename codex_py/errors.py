@@ -19,9 +19,10 @@
 A bug is none of these. In a call, it becomes the output of the call; anywhere else it crashes with its traceback.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast
 
 QUOTA_CODES: Final = (
     *("insufficient_quota", "credit_balance_exhausted", "organization_spend_limit_exceeded"),
@@ -59,6 +60,21 @@ class ExitCode(IntEnum):
     AUTHENTICATION = 77
     CONFIGURATION = 78
     INTERRUPTED = 130
+
+
+def cause(error: Exception) -> str:
+    """Why something failed, as a clause for a message.
+
+    Of an `OSError`, that is the words of the system and the path, without `[Errno 2]` and `PosixPath('…')`.
+    """
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error) or type(error).__name__
+    path = error.filename
+    return f"{error.strerror}: {os.fsdecode(path)}" if _is_path(path) else error.strerror
+
+
+def _is_path(name: object) -> TypeGuard["str | bytes | os.PathLike[str]"]:
+    return isinstance(name, str | bytes | os.PathLike)
 
 
 class CodexError(Exception):

@@ -18,6 +18,7 @@ from codex_py.config.environment import (
     without_variables,
 )
 from codex_py.core.session import Session
+from codex_py.errors import cause
 from codex_py.execpolicy.added_rule import allow_prefix
 from codex_py.execpolicy.decision import Rules
 from codex_py.model.catalog import model_info
@@ -243,7 +244,7 @@ class LoadedTools:
             allow_prefix(folder, prefix)
         except (OSError, ValueError) as error:
             self._session.warn(
-                f"The rule could not be written to {folder}: {error}. It holds for this session."
+                f"The rule could not be written to {folder}: {cause(error)}. It holds for this session."
             )
 
 

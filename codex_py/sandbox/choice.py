@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from codex_py.errors import ToolError
+from codex_py.errors import ToolError, cause
 from codex_py.filesystem.denials import denials_of
 from codex_py.filesystem.folder_times import FolderTimes
 from codex_py.protocol.approval import DEFAULT_LIMITS, SandboxLimits, SandboxPolicy
@@ -270,7 +270,7 @@ def problem(backend: Backend, roots: Roots = _NO_ROOTS) -> str | None:
     except subprocess.TimeoutExpired:
         return _SILENT
     except OSError as error:
-        return str(error)
+        return cause(error)
     if tried.returncode == 0:
         return None
     lines = tried.stderr.decode(errors="replace").strip().splitlines()

@@ -14,7 +14,7 @@ from pathlib import Path
 from codex_py.app.worktrees.changes import carry_over, ignored_files, unsaved_work
 from codex_py.config.config import Config
 from codex_py.config.paths import project_root, worktrees_folder
-from codex_py.errors import CodexError
+from codex_py.errors import CodexError, cause
 from codex_py.filesystem.git import main_work_tree, named_path
 from codex_py.filesystem.private import locked, make_private
 from codex_py.patch.git import Git, for_tree, repository_git
@@ -196,7 +196,7 @@ async def _leave(adding: Awaitable[Worktree], warn: Callable[[str], None], *, fo
                 f"The git worktree {tree.path} was removed, and with it ignored files: {some_of(ignored)}"
             )
     except (CodexError, OSError) as error:
-        warn(f"The git worktree {tree.path} could not be removed: {error}")
+        warn(f"The git worktree {tree.path} could not be removed: {cause(error)}")
 
 
 def new_worktree(

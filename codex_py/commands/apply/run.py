@@ -11,7 +11,7 @@ from codex_py.command_line.stopping import Stopped, raise_when_stopped
 from codex_py.commands.apply.input import PatchInput, patch_input, patching
 from codex_py.commands.apply.report import Report
 from codex_py.config.paths import codex_home, project_root
-from codex_py.errors import CodexError, ExitCode, PatchError, UsageError
+from codex_py.errors import CodexError, ExitCode, PatchError, UsageError, cause
 from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.journal import Journal
@@ -245,6 +245,6 @@ def _write_rejects(plan: PatchPlan, cwd: Path, report: Report) -> list[Path]:
             files = [overlay.write(str(path), text) for path, text in texts.items()]
         PatchPlan(files, [], Findings()).checked(writable_under([cwd])).commit()
     except (OSError, PatchError) as error:
-        report.note(f"what was left out could not be written: {error}")
+        report.note(f"what was left out could not be written: {cause(error)}")
         return []
     return list(texts)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from codex_py.command_line.arguments import Arguments
 from codex_py.config.paths import codex_home
-from codex_py.errors import CodexError, UsageError
+from codex_py.errors import CodexError, UsageError, cause
 from codex_py.patch.git import find_git
 from codex_py.programs import programs_outside
 from codex_py.streams.standard import OutputStream
@@ -50,7 +50,7 @@ def play_demo(
         own = demo_environment(home, environment)
         repository = make_repository(folder / "basket", own)
     except OSError as error:
-        raise CodexError(f"no folder for the demo: {error}", code="demo") from error
+        raise CodexError(f"no folder for the demo: {cause(error)}", code="demo") from error
     stderr = OutputStream(2)
     stderr.write_text(
         "A recorded session, replayed without a key or a network.\n"

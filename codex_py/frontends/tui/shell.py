@@ -12,7 +12,7 @@ from typing import Final
 
 from codex_py.app.user_programs import user_programs, user_shell
 from codex_py.config.config import Config
-from codex_py.errors import CodexError
+from codex_py.errors import CodexError, cause
 from codex_py.frontends.tui.relay import Relay, kept_output, raw_terminal
 from codex_py.frontends.tui.screen import Screen
 from codex_py.process.foreground import ForegroundCommand
@@ -106,7 +106,9 @@ class UserShell:
                 on_output=relay.print,
             )
         except (OSError, ValueError) as error:
-            raise CodexError(f"the command could not be run: {error}", code="shell") from error
+            raise CodexError(
+                f"the command could not be run: {cause(error)}", code="shell"
+            ) from error
 
     def _resize(self) -> None:
         if self._running is not None:

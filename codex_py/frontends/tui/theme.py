@@ -137,7 +137,9 @@ def own_styles(path: Path) -> Mapping[str, str]:
         styles = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
     for name, style in styles.items():
         if name not in STYLES:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
-from codex_py.errors import CodexError
+from codex_py.errors import CodexError, cause
 from codex_py.filesystem.reading import read_whole
 from codex_py.programs import Programs
 from codex_py.protocol.messages import MAX_IMAGE_BYTES
@@ -177,7 +177,9 @@ def clipboard_image(programs: Programs, environment: Mapping[str, str]) -> Path:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise CodexError(f"{name} could not be run: {error}", code="clipboard") from error
+            raise CodexError(
+                f"{name} could not be run: {cause(error)}", code="clipboard"
+            ) from error
         if done.returncode or not done.stdout:
             raise CodexError("there is no image in the clipboard", code="clipboard")
         if len(done.stdout) > MAX_IMAGE_BYTES:
@@ -188,7 +190,9 @@ def clipboard_image(programs: Programs, environment: Mapping[str, str]) -> Path:
             ) as file:
                 file.write(done.stdout)
         except OSError as error:
-            raise CodexError(f"the image could not be saved: {error}", code="clipboard") from error
+            raise CodexError(
+                f"the image could not be saved: {cause(error)}", code="clipboard"
+            ) from error
         return Path(file.name)
     raise CodexError(
         "pasting images needs wl-paste, xclip or pngpaste; or paste the path of a file",
